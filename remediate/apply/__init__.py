@@ -1,0 +1,1 @@
+"""Applying a plan: lock, journal, execution, rollback."""

@@ -1,0 +1,183 @@
+"""The only place that writes files and starts processes; thin, and the same for every subject."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from remediate.errors import ApplyError, NeedsRootError
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A process that ended.
+
+    Attributes:
+        argv: the argument list that ran.
+        returncode: exit status; negative for a signal, as in `subprocess`.
+        stdout: decoded as UTF-8 with replacement characters.
+        stderr: likewise. nvidia-smi prints its errors on stdout.
+    """
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Runner(Protocol):
+    """Runs one argument list. The real one starts a process; a simulated board answers by itself."""
+
+    def __call__(
+        self, argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> Completed:
+        """Run and wait. Raises `ApplyError` where it can't be started or does not end in time."""
+        ...
+
+
+def run_process(
+    argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None, cwd: str | None = None
+) -> Completed:
+    """Run `argv` without a shell and without standard input, and wait for it.
+
+    Raises:
+        ApplyError: the program does not exist, can't be started, or did not end within `timeout_s`.
+    """
+    try:
+        done = subprocess.run(
+            list(argv), stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, env=env, cwd=cwd, check=False
+        )
+    except FileNotFoundError as error:
+        raise ApplyError(
+            f"`{argv[0]}` was not found", cause=str(error), hint="install it or put it on PATH, then try again"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise ApplyError(
+            f"`{argv[0]}` did not end within {timeout_s:g} s and was killed",
+            cause="the command hangs, or the machine is very slow",
+            hint="see what it was doing, then run `remediate plan` again",
+        ) from error
+    except OSError as error:
+        raise ApplyError(f"`{argv[0]}` could not be started", cause=str(error)) from error
+    return Completed(
+        tuple(argv), done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    )
+
+
+def sha256(content: bytes) -> str:
+    """Lower-case hexadecimal SHA-256 of `content`."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_bytes(path: Path) -> bytes | None:
+    """The file's bytes, or None when there is no such file. Other errors pass through as `OSError`."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def write_file(
+    path: Path, content: bytes, *, mode: int | None = None, temporary_suffix: str = ".remediate-tmp"
+) -> None:
+    """Replace or create a file atomically: a temporary sibling, fsync, rename, fsync of the folder.
+
+    A symbolic link is followed, so that the link stays and its target changes. An existing file keeps its mode, and
+    its owner where this process may set it. On any exception the original stays and the temporary file goes.
+
+    Args:
+        mode: permission bits for the result; None keeps those of the existing file, or uses 0o666 less the umask.
+        temporary_suffix: fixed per run, so that a killed run's leftovers can be found and removed.
+
+    Raises:
+        NeedsRootError: no permission to write there.
+        ApplyError: no space left, read-only file system, or another failure of the operating system.
+    """
+    real = Path(os.path.realpath(path))
+    temporary = real.with_name(real.name + temporary_suffix)
+    try:
+        _write_through(real, temporary, content, mode)
+    except OSError as error:
+        raise file_error(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _write_through(real: Path, temporary: Path, content: bytes, mode: int | None) -> None:
+    former = _stat_or_none(real)
+    with contextlib.suppress(FileNotFoundError):
+        temporary.unlink()
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        if former is not None:
+            with contextlib.suppress(PermissionError):
+                os.fchown(stream.fileno(), former.st_uid, former.st_gid)
+        wanted = mode if mode is not None else (stat.S_IMODE(former.st_mode) if former else None)
+        if wanted is not None:
+            os.fchmod(stream.fileno(), wanted)
+        os.fsync(stream.fileno())
+    temporary.replace(real)
+    sync_folder(real.parent)
+
+
+def remove_file(path: Path) -> None:
+    """Delete a file and make that durable. No error when it is already gone.
+
+    Raises:
+        NeedsRootError, ApplyError: as for `write_file`.
+    """
+    try:
+        path.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise file_error(path, error) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder's entries to disk, where the file system can."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def file_error(path: Path, error: OSError) -> ApplyError:
+    """The error to report when writing `path` failed, with its cause and what to do."""
+    if isinstance(error, PermissionError):
+        return NeedsRootError(
+            f"no permission to write `{path}`",
+            cause=str(error.strerror),
+            hint="run it as the owner of that file or folder",
+        )
+    hints = {
+        errno.ENOSPC: "free some space on that file system; nothing was lost, the file is as it was",
+        errno.EDQUOT: "free some of your quota; nothing was lost, the file is as it was",
+        errno.EROFS: "the file system is read-only; the file is as it was",
+    }
+    return ApplyError(
+        f"`{path}` could not be written",
+        cause=str(error.strerror or error),
+        hint=hints.get(error.errno or 0, "the file is as it was"),
+    )
+
+
+def _stat_or_none(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None

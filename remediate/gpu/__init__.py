@@ -1,0 +1,1 @@
+"""The GPU subject: power limit, clocks, persistence and what throttles them, through NVML and nvidia-smi."""

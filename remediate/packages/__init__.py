@@ -1,0 +1,1 @@
+"""The packages subject: installed distributions against pins."""
