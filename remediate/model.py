@@ -130,6 +130,20 @@ class Finding(msgspec.Struct, frozen=True):
     is_advice: bool = False
 
 
+class Explanation(msgspec.Struct, frozen=True):
+    """The page behind a finding's code, for `remediate explain CODE` and docs/findings.md."""
+
+    code: str
+    title: str
+    what: str
+    """What was compared, and with what."""
+    why: str
+    """Why it matters, with measured numbers where there are some."""
+    fix: str
+    """What the plan does about it, and what a person can do."""
+    sources: tuple[str, ...] = ()
+
+
 class Risk(enum.StrEnum):
     """What a change puts at stake. Shown before consent."""
 
