@@ -131,6 +131,13 @@ def _write_through(real: Path, temporary: Path, content: bytes, mode: int | None
     sync_folder(real.parent)
 
 
+def remove_leftover(path: Path, temporary_suffix: str) -> None:
+    """Delete the temporary sibling that a killed run may have left beside `path`. Never fails."""
+    real = Path(os.path.realpath(path))
+    with contextlib.suppress(OSError):
+        real.with_name(real.name + temporary_suffix).unlink()
+
+
 def remove_file(path: Path) -> None:
     """Delete a file and make that durable. No error when it is already gone.
 

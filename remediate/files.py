@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from remediate.effects import file_error, read_bytes, remove_file, sha256, write_file
+from remediate.effects import file_error, read_bytes, remove_file, remove_leftover, sha256, write_file
 from remediate.errors import ApplyError, EditedSinceError
 from remediate.model import Performed, State
 from remediate.subject import Context
@@ -103,6 +103,7 @@ def perform(edit: FileEdit, prepared: Any, context: Context) -> Performed:
         ApplyError: it could not be written; the file is as it was.
     """
     del prepared
+    remove_leftover(Path(edit.path), context.temporary_suffix)
     present = state(edit, context)
     if present is State.AFTER:
         return Performed("already so", changed=False)
@@ -126,6 +127,7 @@ def undo(edit: FileEdit, prepared: Any, context: Context) -> Performed:
         ApplyError: the backup is gone or the file can't be written.
     """
     backup = msgspec.convert(prepared, Backup)
+    remove_leftover(Path(edit.path), context.temporary_suffix)
     present = state(edit, context)
     if present is State.BEFORE:
         return Performed("already as it was", changed=False)

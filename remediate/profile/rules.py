@@ -1,0 +1,106 @@
+"""What a resolved profile must satisfy beyond the types of its values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from remediate.profile.check import Problem
+from remediate.profile.schema import PROFILE_SCHEMA_VERSION
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")
+_CANONICAL = re.compile(r"[-_.]+")
+_EXCLUSIVE = (
+    ("power_limit", "power_limit_w", "power_limit_fraction"),
+    ("sm_clock", "sm_clock_mhz"),
+    ("memory_clock", "memory_clock_mhz"),
+)
+
+
+def check_rules(document: Mapping[str, Any]) -> list[Problem]:
+    """Problems of a type-correct document, resolved or not; missing keys are the business of the resolver."""
+    return [
+        *_check_head(document),
+        *_check_specifiers(document),
+        *_check_pins(document.get("packages", {})),
+        *_check_gpu(document.get("gpu", {})),
+    ]
+
+
+def _check_head(document: Mapping[str, Any]) -> Iterator[Problem]:
+    version = document.get("schema_version")
+    if version is None:
+        yield Problem("schema_version", f"missing; this program reads version {PROFILE_SCHEMA_VERSION}")
+    elif version != PROFILE_SCHEMA_VERSION:
+        yield Problem("schema_version", f"is {version}; this program reads version {PROFILE_SCHEMA_VERSION}")
+    name = document.get("name")
+    if name is None:
+        yield Problem("name", "missing")
+    elif not _NAME.match(name):
+        yield Problem("name", f"`{name}` must be of lower-case letters, digits, `.`, `_` and `-`")
+
+
+def _check_specifiers(document: Mapping[str, Any]) -> Iterator[Problem]:
+    match = document.get("match", {})
+    places = {
+        "python": document.get("python", ""),
+        "match.driver": match.get("driver", ""),
+        "match.compute_capability": match.get("compute_capability", ""),
+    }
+    for path, text in places.items():
+        yield from _check_specifier(path, text)
+
+
+def _check_specifier(path: str, text: str) -> Iterator[Problem]:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        yield Problem(path, f"`{text}` is not a version specifier such as `>=2.1,<3`")
+
+
+def _check_pins(packages: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, pin in packages.items():
+        canonical = _CANONICAL.sub("-", name).lower()
+        if name != canonical:
+            yield Problem(f"packages.{name}", f"write the canonical name `{canonical}`")
+        yield from _check_pin(f"packages.{name}", pin)
+
+
+def _check_pin(path: str, pin: Mapping[str, Any]) -> Iterator[Problem]:
+    yield from _check_specifier(f"{path}.accept", pin.get("accept", ""))
+    if "version" not in pin:
+        return
+    try:
+        version = Version(pin["version"])
+    except InvalidVersion:
+        yield Problem(f"{path}.version", f"`{pin['version']}` is not a version such as `2.1.2`")
+        return
+    if version.local:
+        yield Problem(
+            f"{path}.version",
+            f"`{version}` has a local part; write `{version.public}` and name the build with `cuda`",
+        )
+    accept = pin.get("accept", "")
+    if (
+        accept
+        and not any(_check_specifier("", accept))
+        and not SpecifierSet(accept).contains(version, prereleases=True)
+    ):
+        yield Problem(f"{path}.accept", f"`{accept}` does not accept the pin's own version `{version}`")
+
+
+def _check_gpu(gpu: Mapping[str, Any]) -> Iterator[Problem]:
+    for group in _EXCLUSIVE:
+        given = [key for key in group if key in gpu]
+        for key in given[1:]:
+            yield Problem(f"gpu.{key}", f"can't stand beside `gpu.{given[0]}`; give one of them")
+    fraction = gpu.get("power_limit_fraction")
+    if fraction is not None and not 0 < fraction <= 1:
+        yield Problem("gpu.power_limit_fraction", f"is {fraction}; it must be above 0 and at most 1")
+    for key in ("power_limit_w", "sm_clock_mhz", "memory_clock_mhz"):
+        if key in gpu and gpu[key] <= 0:
+            yield Problem(f"gpu.{key}", f"is {gpu[key]}; it must be above 0")
