@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -44,7 +44,7 @@ class Unknown(msgspec.Struct, frozen=True, rename={"kind": "unknown"}):
         return f"unknown ({self.reason})"
 
 
-Reading = T | Unknown
+Reading: TypeAlias = T | Unknown
 """A value or the reason why there is none."""
 
 
@@ -268,4 +268,5 @@ class Performed(msgspec.Struct, frozen=True):
     output: str = ""
     """What a command printed, for the journal."""
     undo: Any = None
-    """JSON-able values that undoing needs beyond the operation itself."""
+    """JSON-able values that replace what `Subject.prepare` returned when the operation is undone later; None keeps
+    them. For what is known only once the operation is done."""

@@ -1,0 +1,46 @@
+"""The subjects, in the order in which they are observed, shown and applied: packages, script, GPU.
+
+A further subject is a folder that implements `remediate.subject.Subject`, and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from remediate.errors import UsageError
+from remediate.subject import Subject
+
+
+@cache
+def subjects() -> tuple[Subject, ...]:
+    """All subjects. The order is that of applying: what a later one needs comes before it."""
+    from remediate.gpu.subject import GpuSubject
+    from remediate.packages.subject import PackagesSubject
+    from remediate.script.subject import ScriptSubject
+
+    return (PackagesSubject(), ScriptSubject(), GpuSubject())
+
+
+def select_subjects(names: Iterable[str]) -> tuple[Subject, ...]:
+    """The named subjects in registry order; all of them for no names.
+
+    Raises:
+        UsageError: a name is not known.
+    """
+    wanted = tuple(names)
+    known = {subject.name: subject for subject in subjects()}
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"there is no subject `{name}`", hint=f"known are: {', '.join(known)}")
+    return tuple(subject for subject in known.values() if not wanted or subject.name in wanted)
+
+
+def subject_named(name: str) -> Subject:
+    """The subject with that name.
+
+    Raises:
+        UsageError: a name is not known.
+    """
+    (subject,) = select_subjects((name,))
+    return subject
