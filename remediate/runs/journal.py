@@ -56,7 +56,10 @@ class RunStatus(enum.StrEnum):
     INTERRUPTED = "interrupted"
     """The process died before the end; the change in progress may be done, undone or done by half."""
     ROLLED_BACK = "rolled back"
-    ROLLBACK_UNFINISHED = "rollback unfinished"
+    PARTLY_ROLLED_BACK = "partly rolled back"
+    """A rollback ended and left changes standing: by request, for lack of rights, or after a failure."""
+    ROLLBACK_INTERRUPTED = "rollback interrupted"
+    """The process died while it was undoing a change."""
 
 
 class ChangeStatus(enum.StrEnum):
@@ -106,7 +109,8 @@ class Run:
         if EntryKind.UNDO_END in last:
             return RunStatus.ROLLED_BACK
         if EntryKind.UNDO_BEGIN in last:
-            return RunStatus.ROLLBACK_UNFINISHED
+            in_progress = self.entries[-1].kind is EntryKind.UNDO_INTENT
+            return RunStatus.ROLLBACK_INTERRUPTED if in_progress else RunStatus.PARTLY_ROLLED_BACK
         if EntryKind.END not in last:
             return RunStatus.INTERRUPTED
         return RunStatus.FAILED if EntryKind.FAILED in last else RunStatus.APPLIED

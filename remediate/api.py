@@ -1,0 +1,175 @@
+"""The public functions for embedding: load_profile, observe, plan, apply, verify, rollback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from remediate.config import Config, load_config
+from remediate.errors import ProfileError
+from remediate.model import Choice, Facts, Finding, Plan, Request
+from remediate.observation import observe as observe_request
+from remediate.observation import read_boot_id
+from remediate.planner import announce, make_plan
+from remediate.profile.load import ResolvedProfile, load_profile, shipped_names
+from remediate.profile.schema import Profile
+from remediate.profile.select import select
+from remediate.runs.events import Events
+from remediate.runs.execute import ApplyResult, apply_plan
+from remediate.runs.rollback import RollbackResult, find_run, rollback_run
+from remediate.runs.store import Store
+
+
+def observe(
+    folder: str | Path = ".",
+    *,
+    python: str | None = None,
+    scripts: Iterable[str] = (),
+    requirements: str | None = None,
+    gpus: Iterable[str] = (),
+    board: str | None = None,
+    only: Iterable[str] = (),
+    state_dir: str | Path | None = None,
+) -> Facts:
+    """Facts of a sandbox folder and its host, as `remediate facts` gives them.
+
+    Args:
+        folder: the sandbox; its `remediate.toml` fills in what is not given here.
+        python: interpreter or environment folder; None looks for one.
+        scripts: inference scripts; empty looks for them.
+        requirements: requirements file; None looks for one.
+        gpus: UUIDs or indices; empty means all.
+        board: name or path of a simulated board, in place of the real GPUs.
+        only: names of the subjects to look at; empty means all.
+        state_dir: state folder with the ledger of earlier runs; None means the default one.
+
+    Raises:
+        ObserveError: something that was named explicitly does not exist or can't be read.
+        ConfigError: the folder's configuration can't be used.
+    """
+    config = load_config(Path(folder))
+    asked = make_request(
+        folder, python=python, scripts=scripts, requirements=requirements, gpus=gpus, board=board, only=only
+    )
+    request = config.fill(asked)
+    facts = observe_request(request, config.settings, _store(state_dir).ledger(read_boot_id()))
+    return msgspec.structs.replace(facts, choices=config.choices + facts.choices)
+
+
+def plan(facts: Facts, profile: ResolvedProfile | str | None = None) -> Plan:
+    """The plan that brings the facts into the profile.
+
+    Args:
+        facts: from `observe`, or from a document of another host.
+        profile: a loaded profile, a name or path; None takes what the folder's configuration names, else the shipped
+            one that fits the host.
+
+    Raises:
+        ProfileError: the profile can't be used, or none fits.
+    """
+    config = config_of(facts.request)
+    resolved, choice = choose_profile(facts, profile, config)
+    made = make_plan(facts, resolved, config.settings)
+    return msgspec.structs.replace(made, choices=(*made.choices, choice))
+
+
+def apply(
+    plan: Plan,
+    *,
+    only: Iterable[str] = (),
+    state_dir: str | Path | None = None,
+    events: Events | None = None,
+) -> ApplyResult:
+    """Make the plan's changes, without asking. See `remediate.runs.execute.apply_plan` for what it raises."""
+    settings = config_of(plan.request).settings
+    return apply_plan(plan, store=_store(state_dir), settings=settings, only=only, events=events)
+
+
+def verify(
+    profile: ResolvedProfile | str | None = None, facts: Facts | None = None, folder: str | Path = "."
+) -> tuple[Finding, ...]:
+    """The findings of a fresh comparison. `facts` None observes `folder`. The same errors as `observe` and `plan`."""
+    return plan(facts or observe(folder), profile).findings
+
+
+def rollback(
+    run: str | None = None,
+    *,
+    folder: str | Path = ".",
+    only: Iterable[str] = (),
+    state_dir: str | Path | None = None,
+    events: Events | None = None,
+) -> RollbackResult:
+    """Undo a run, or the last run of `folder`. See `remediate.runs.rollback` for what it raises."""
+    store = _store(state_dir)
+    found = find_run(store, run, None if run else Path(folder).resolve())
+    return rollback_run(found, store=store, only=only, events=events)
+
+
+def make_request(
+    folder: str | Path,
+    *,
+    python: str | None = None,
+    scripts: Iterable[str] = (),
+    requirements: str | None = None,
+    gpus: Iterable[str] = (),
+    board: str | None = None,
+    only: Iterable[str] = (),
+) -> Request:
+    """A request with absolute paths, so that a plan means the same from every folder."""
+    base = Path(folder).resolve()
+    return Request(
+        folder=str(base),
+        python=None if python is None else _absolute(python, keep_plain=True),
+        scripts=tuple(_absolute(script) for script in scripts),
+        requirements=None if requirements is None else _absolute(requirements),
+        gpus=tuple(gpus),
+        board=None if board is None else _absolute(board, keep_plain=True),
+        only=tuple(only),
+    )
+
+
+def config_of(request: Request) -> Config:
+    """The configuration of the request's folder; empty where that folder is on another host."""
+    folder = Path(request.folder)
+    return load_config(folder)
+
+
+def choose_profile(
+    facts: Facts, wanted: ResolvedProfile | str | None, config: Config
+) -> tuple[ResolvedProfile, Choice]:
+    """The profile to hold the facts against, and why it was taken.
+
+    Raises:
+        ProfileError: it can't be used, or none was named and none fits.
+    """
+    if isinstance(wanted, ResolvedProfile):
+        return wanted, Choice("profile", wanted.profile.name, "it was given")
+    if wanted is not None:
+        return load_profile(wanted), Choice("profile", wanted, "it was asked for")
+    if config.profile is not None:
+        return load_profile(config.profile), Choice("profile", config.profile, f"`{config.place}` names it")
+    shipped = [load_profile(name) for name in shipped_names()]
+    announced = announce(facts, Profile(schema_version=1, name="none"))
+    found, because = select((candidate.profile for candidate in shipped), announced)
+    if found is None:
+        raise ProfileError(
+            "no shipped profile fits this host",
+            cause=because,
+            hint="name one with `--profile NAME`; `remediate profiles list` shows them all",
+        )
+    resolved = next(candidate for candidate in shipped if candidate.profile is found)
+    return resolved, Choice("profile", found.name, because)
+
+
+def _absolute(path: str, *, keep_plain: bool = False) -> str:
+    """`keep_plain`: a word without a separator that is no file here is a name and stays as it is."""
+    if keep_plain and "/" not in path and not Path(path).exists():
+        return path
+    return str(Path(path).absolute())
+
+
+def _store(state_dir: str | Path | None) -> Store:
+    return Store(None if state_dir is None else Path(state_dir))

@@ -1,1 +1,0 @@
-"""Applying a plan: lock, journal, execution, rollback."""

@@ -1,0 +1,1 @@
+"""Runs: applying a plan and undoing it, with lock, journal and rollback."""
