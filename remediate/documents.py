@@ -9,7 +9,7 @@ import msgspec
 
 from remediate.effects import sha256
 from remediate.errors import DocumentError
-from remediate.model import SCHEMA_VERSION, Change, Facts, Plan
+from remediate.model import SCHEMA_VERSION, Change, Facts, Finding, Plan
 from remediate.registry import subjects
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -35,6 +35,29 @@ def encode(record: msgspec.Struct) -> bytes:
 def encode_plan(plan: Plan) -> bytes:
     """A plan file's bytes."""
     return encode(PlanFile(SCHEMA_VERSION, "remediate-plan", _digest(msgspec.to_builtins(plan)), plan))
+
+
+class FindingsFile(msgspec.Struct, frozen=True):
+    """What `verify --json` prints."""
+
+    schema_version: int
+    kind: str
+    profile_name: str
+    in_agreement: bool
+    differences: int
+    unknowns: int
+    findings: tuple[Finding, ...]
+
+
+def encode_findings(plan: Plan) -> bytes:
+    """A plan's findings as a document, with the counts that a script decides by."""
+    differences, unknowns = len(plan.differences), len(plan.unknowns)
+    agreed = not differences and not unknowns
+    return encode(
+        FindingsFile(
+            SCHEMA_VERSION, "remediate-findings", plan.profile_name, agreed, differences, unknowns, plan.findings
+        )
+    )
 
 
 def decode_facts(content: bytes, place: str) -> Facts:

@@ -225,6 +225,8 @@ class Plan(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...]
     withheld: tuple[Withheld, ...]
     artifacts: tuple[Artifact, ...] = ()
+    costs: tuple[str, ...] = ()
+    """What the profile says it costs to be on it."""
 
     @property
     def differences(self) -> tuple[Finding, ...]:

@@ -54,6 +54,7 @@ def make_plan(facts: Facts, resolved: ResolvedProfile, settings: Settings | None
         changes=tuple(changes),
         withheld=tuple(withheld),
         artifacts=tuple(artifacts),
+        costs=resolved.profile.costs,
     )
 
 

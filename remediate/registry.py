@@ -15,6 +15,10 @@ from remediate.subject import Subject
 @cache
 def subjects() -> tuple[Subject, ...]:
     """All subjects. The order is that of applying: what a later one needs comes before it."""
+    return _load()
+
+
+def _load() -> tuple[Subject, ...]:
     from remediate.gpu.subject import GpuSubject
     from remediate.packages.subject import PackagesSubject
     from remediate.script.subject import ScriptSubject

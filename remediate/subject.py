@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from remediate.effects import Runner, run_process
-from remediate.model import Artifact, Change, Choice, Facts, Finding, Performed, Request, State, Withheld
+from remediate.model import Artifact, Change, Choice, Explanation, Facts, Finding, Performed, Request, State, Withheld
 from remediate.profile.schema import Profile
 
 
@@ -125,6 +125,14 @@ class Subject(Protocol):
         Raises:
             ObserveError: something that the user named explicitly does not exist or can't be read.
         """
+        ...
+
+    def explanations(self) -> Mapping[str, Explanation]:
+        """The page of every code that this subject's findings carry, by code."""
+        ...
+
+    def describe(self, facts: Facts) -> Sequence[tuple[str, str]]:
+        """Label and value of what a person wants to see of the facts, in reading order. Pure."""
         ...
 
     def announce(self, facts: Facts, profile: Profile) -> Mapping[str, str]:

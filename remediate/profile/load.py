@@ -131,12 +131,20 @@ def _parse(text: str, place: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ProfileError(f"profile `{place}` is not TOML", cause=str(error), hint="see docs/profiles.md") from error
     problems = check_document(document, Profile)
-    broken = {problem.path.split(".")[0] for problem in problems}
-    sound = {key: value for key, value in document.items() if key not in broken}
-    problems += [problem for problem in check_rules(sound) if problem.path.split(".")[0] not in broken]
+    problems += check_rules(_without(document, {problem.path for problem in problems}, ""))
     if problems:
         raise _problem_error(place, problems, key_lines(text))
     return document
+
+
+def _without(value: Any, paths: set[str], prefix: str) -> Any:
+    """A copy of the document without what is broken, so that the further rules can look at the rest."""
+    if isinstance(value, Mapping):
+        kept = {key: item for key, item in value.items() if f"{prefix}{key}" not in paths}
+        return {key: _without(item, paths, f"{prefix}{key}.") for key, item in kept.items()}
+    if isinstance(value, list):
+        return [_without(item, paths, f"{prefix}{index}.") for index, item in enumerate(value)]
+    return value
 
 
 def _problem_error(place: str, problems: list[Problem], lines: dict[str, int]) -> ProfileError:

@@ -28,6 +28,7 @@ def check_rules(document: Mapping[str, Any]) -> list[Problem]:
         *_check_specifiers(document),
         *_check_pins(document.get("packages", {})),
         *_check_gpu(document.get("gpu", {})),
+        *_check_corrections(document.get("corrections", [])),
     ]
 
 
@@ -104,3 +105,10 @@ def _check_gpu(gpu: Mapping[str, Any]) -> Iterator[Problem]:
     for key in ("power_limit_w", "sm_clock_mhz", "memory_clock_mhz"):
         if key in gpu and gpu[key] <= 0:
             yield Problem(f"gpu.{key}", f"is {gpu[key]}; it must be above 0")
+
+
+def _check_corrections(corrections: list[Mapping[str, Any]]) -> Iterator[Problem]:
+    for index, correction in enumerate(corrections):
+        for key in ("about", "said", "used", "because"):
+            if key not in correction:
+                yield Problem(f"corrections.{index}.{key}", "missing; a correction says what stood there and why not")

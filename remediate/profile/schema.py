@@ -22,6 +22,8 @@ class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """PEP 440 specifier on the driver version: `>=580`."""
     compute_capability: str = ""
     """PEP 440 specifier on the compute capability: `>=7.5`."""
+    without_gpu: bool = False
+    """Also chosen where no GPU can be read."""
     on_request: bool = False
     """Never chosen by itself, only by name."""
 

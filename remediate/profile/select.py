@@ -41,9 +41,14 @@ def select(profiles: Iterable[Profile], announced: Mapping[str, str]) -> tuple[P
     """
     refused = []
     fitting = []
-    for profile in sorted(profiles, key=lambda candidate: candidate.name):
-        if profile.match.on_request:
-            continue
+    candidates = sorted(
+        (profile for profile in profiles if not profile.match.on_request), key=lambda candidate: candidate.name
+    )
+    if "gpu:name" not in announced:
+        spare = next((profile for profile in candidates if profile.match.without_gpu), None)
+        if spare is not None:
+            return spare, "no GPU could be read, and it is the one for that case"
+    for profile in candidates:
         reasons = mismatches(profile.match, announced)
         if reasons:
             refused.append(f"{profile.name}: {'; '.join(reasons)}")

@@ -1,0 +1,77 @@
+"""Options that several commands share, and how they become a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FolderOption = Annotated[
+    Path, typer.Option("--folder", "-C", help="Sandbox folder to look at.", file_okay=False, show_default="this folder")
+]
+PythonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--python",
+        metavar="PATH",
+        help="Target interpreter or environment folder. Default: the folder's, then the active one.",
+    ),
+]
+ScriptOption = Annotated[
+    list[str] | None,
+    typer.Option("--script", metavar="FILE", help="Inference script; repeatable. Default: those that load a model."),
+]
+RequirementsOption = Annotated[
+    str | None, typer.Option("--requirements", metavar="FILE", help="Requirements file. Default: the folder's.")
+]
+GpuOption = Annotated[
+    list[str] | None,
+    typer.Option("--gpu", metavar="UUID|INDEX", help="GPU to look at; may be repeated. Default: all."),
+]
+BoardOption = Annotated[
+    str | None,
+    typer.Option("--board", metavar="NAME|FILE", help="Use a simulated board (or recorded facts), not the GPUs."),
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        "-p",
+        metavar="NAME|FILE|-",
+        help="Known-good profile. Default: the one that `remediate.toml` names, else the shipped one that fits.",
+    ),
+]
+FactsOption = Annotated[
+    Path | None, typer.Option("--facts", metavar="FILE", help="Use a facts document in place of this host.")
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="SUBJECT,...", help="Only these subjects: packages, script, gpu."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+StateOption = Annotated[
+    Path | None,
+    typer.Option("--state-dir", metavar="DIR", help="Where runs, backups and the lock are kept.", show_default=False),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the options say to look at."""
+
+    folder: Path = Path()
+    python: str | None = None
+    scripts: tuple[str, ...] = ()
+    requirements: str | None = None
+    gpus: tuple[str, ...] = ()
+    board: str | None = None
+    only: tuple[str, ...] = ()
+    state_dir: Path | None = None
+
+
+def names(values: list[str] | None) -> tuple[str, ...]:
+    """`--only a,b --only c` as `(a, b, c)`."""
+    return tuple(name.strip() for value in values or () for name in value.split(",") if name.strip())

@@ -1,0 +1,114 @@
+"""`remediate profiles list | show | validate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from remediate.cli import options
+
+if TYPE_CHECKING:
+    from remediate.cli.console import Console
+    from remediate.profile.load import ResolvedProfile
+
+app = typer.Typer(help="List, show and check known-good profiles.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_profiles() -> None:
+    """List the shipped profiles and the hosts that they fit."""
+    from remediate.cli.console import Console
+    from remediate.profile.load import load_profile, shipped_names
+
+    console = Console()
+    width = max(len(name) for name in shipped_names())
+    for name in shipped_names():
+        profile = load_profile(name).profile
+        match = profile.match
+        fits = [*match.gpu, *(f"driver {match.driver}",) * bool(match.driver)]
+        fits += [f"compute capability {match.compute_capability}"] * bool(match.compute_capability)
+        fits += ["only by name"] * match.on_request
+        console.labelled(name.ljust(width), profile.title)
+        console.labelled(" " * width, f"for {', '.join(fits) or 'any host'}", style="dim")
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A shipped profile, or a file by its path.")],
+    resolved: Annotated[
+        bool, typer.Option("--resolved", help="Every value after `extends`, with the profile that it comes from.")
+    ] = False,
+    json: options.JsonOption = False,
+) -> None:
+    """Show a profile: pins and wishes with their reasons, corrections of the incident report, costs."""
+    from remediate.cli.console import Console
+    from remediate.cli.session import print_document
+    from remediate.documents import encode
+    from remediate.profile.load import load_profile
+
+    loaded = load_profile(name)
+    if json:
+        print_document(encode(loaded.profile))
+    elif resolved:
+        _print_resolved(Console(), loaded)
+    else:
+        _print_profile(Console(), loaded)
+
+
+@app.command()
+def validate(
+    file: Annotated[str, typer.Argument(metavar="FILE|NAME", help="A profile file.")],
+) -> None:
+    """Check a profile and report all its problems together. Exit 2 where there are some."""
+    from remediate.cli.console import Console
+    from remediate.profile.load import load_profile
+
+    loaded = load_profile(file)
+    chain = " -> ".join(loaded.chain)
+    Console().text(f"`{file}` is a valid profile: {chain}, {len(loaded.profile.packages)} pins.")
+
+
+def _print_profile(console: Console, loaded: ResolvedProfile) -> None:
+    profile = loaded.profile
+    console.line(f"{profile.name}: {profile.title}", "bold")
+    console.text(profile.description)
+    console.heading("Packages")
+    for name, pin in sorted(profile.packages.items()):
+        accept = f", accepts {pin.accept}" if pin.accept else ""
+        console.item("=", "green", f"{name}=={pin.version}{accept}")
+        console.labelled("why:", pin.reason, indent=4)
+    for title, origin, why in (("GPU", "gpu.", profile.gpu.why), ("Script", "script.", profile.script.why)):
+        console.heading(title)
+        for path in sorted(loaded.origins):
+            if path.startswith(origin) and not path.startswith(f"{origin}why"):
+                console.item("=", "green", f"{path.removeprefix(origin)} = {_value(loaded, path)}")
+        for topic, reason in why.items():
+            console.labelled(f"why {topic}:", reason, indent=4)
+    if profile.corrections:
+        console.heading("Replaced from the incident report")
+    for correction in profile.corrections:
+        console.item("~", "magenta", f"{correction.said} -> {correction.used}", tail=correction.about)
+        console.labelled("why:", correction.because, indent=4)
+        console.labelled("source:", correction.source, indent=4)
+    if profile.costs:
+        console.heading("Costs")
+        for cost in profile.costs:
+            console.item("i", "cyan", cost)
+
+
+def _print_resolved(console: Console, loaded: ResolvedProfile) -> None:
+    for path, origin in sorted(loaded.origins.items()):
+        console.item("=", "green", f"{path} = {_value(loaded, path)}", indent=0, tail=f"from {origin}")
+
+
+def _value(loaded: ResolvedProfile, path: str) -> str:
+    import json
+
+    import msgspec
+
+    value = msgspec.to_builtins(loaded.profile)
+    parts = path.split(".")
+    for part in parts:
+        value = value[part]
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,64 @@
+"""From options to facts, profile and plan; the part that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from remediate import api
+from remediate.cli.options import Target
+from remediate.documents import decode_facts, read_document
+from remediate.errors import ExitCode, UsageError
+from remediate.model import Facts, Plan
+
+
+def get_facts(target: Target, document: Path | None = None) -> Facts:
+    """Facts from a document, or from this host.
+
+    Raises:
+        DocumentError, ObserveError, ConfigError: as `documents.decode_facts` and `api.observe`.
+    """
+    if document is None:
+        return api.observe(
+            target.folder,
+            python=target.python,
+            scripts=target.scripts,
+            requirements=target.requirements,
+            gpus=target.gpus,
+            board=target.board,
+            only=target.only,
+            state_dir=target.state_dir,
+        )
+    facts = decode_facts(read_document(document), str(document))
+    if not target.only:
+        return facts
+    unknown = set(target.only) - set(facts.sections)
+    if unknown:
+        raise UsageError(
+            f"facts `{document}` do not speak of {', '.join(sorted(unknown))}",
+            cause=f"they hold {', '.join(facts.sections)}",
+        )
+    return msgspec.structs.replace(
+        facts, sections={name: section for name, section in facts.sections.items() if name in target.only}
+    )
+
+
+def get_plan(target: Target, profile: str | None, document: Path | None = None) -> Plan:
+    """A plan from options. Raises what `get_facts` and `api.plan` raise."""
+    return api.plan(get_facts(target, document), profile)
+
+
+def check_code(plan: Plan) -> ExitCode:
+    """3 where differences remain, 4 where something could not be told or done, else 0."""
+    if plan.differences:
+        return ExitCode.DIFFERS
+    return ExitCode.UNKNOWN if plan.unknowns else ExitCode.OK
+
+
+def print_document(content: bytes) -> None:
+    """JSON on standard output, nothing beside it."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()

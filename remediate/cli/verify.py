@@ -1,0 +1,65 @@
+"""`remediate verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from remediate.cli import options
+
+if TYPE_CHECKING:
+    from remediate.model import Plan
+
+
+def verify(
+    *,
+    folder: options.FolderOption = Path(),
+    profile: options.ProfileOption = None,
+    python: options.PythonOption = None,
+    script: options.ScriptOption = None,
+    requirements: options.RequirementsOption = None,
+    gpu: options.GpuOption = None,
+    board: options.BoardOption = None,
+    facts: options.FactsOption = None,
+    only: options.OnlyOption = None,
+    json: options.JsonOption = False,
+    state_dir: options.StateOption = None,
+) -> None:
+    """Compare the host with the profile again, one line a finding.
+
+    Exit 0 in agreement, 3 where something differs, 4 where something could not be told or is not supported here.
+    Advice counts for neither.
+    """
+    from remediate.cli.console import Console
+    from remediate.cli.report import print_choices, print_findings
+    from remediate.cli.session import check_code, get_plan, print_document
+    from remediate.documents import encode_findings
+
+    target = options.Target(
+        folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, options.names(only), state_dir
+    )
+    made = get_plan(target, profile, facts)
+    if json:
+        print_document(encode_findings(made))
+    else:
+        console = Console()
+        print_choices(console, made.choices)
+        print_findings(console, made.findings)
+        console.line()
+        console.text(_verdict(made), style="bold")
+    raise typer.Exit(check_code(made))
+
+
+def _verdict(made: Plan) -> str:
+    from remediate.cli.report import plural
+
+    if not made.differences and not made.unknowns:
+        return f"In agreement with profile `{made.profile_name}`."
+    parts = []
+    if made.differences:
+        parts.append(f"{plural(len(made.differences), 'difference')} from profile `{made.profile_name}`")
+    if made.unknowns:
+        parts.append(f"{plural(len(made.unknowns), 'thing')} could not be told or done here")
+    return ", ".join(parts) + "."
