@@ -20,7 +20,7 @@ def _hermetic(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
-    monkeypatch.setenv("REMEDIATE_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+    monkeypatch.setenv("REMEDIATE_STATE_DIR", str(tmp_path_factory.mktemp("home") / "state"))
 
 
 @pytest.fixture
