@@ -1,0 +1,111 @@
+"""The pages behind the GPU findings, for `remediate explain` and docs/findings.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from remediate.gpu.judgement import (
+    CLOCKS,
+    LOST,
+    NO_DRIVER,
+    NOT_MET,
+    PERSISTENCE,
+    POWER_LIMIT,
+    PROCESSES,
+    THROTTLED,
+)
+from remediate.model import Explanation
+
+_NVML = "nvml.h, CUDA 13.3"
+_SMI = "nvidia-smi(1), driver 535"
+
+_PAGES = (
+    Explanation(
+        NO_DRIVER,
+        "no usable NVIDIA driver or no GPU",
+        "whether NVML (libnvidia-ml.so.1) can be opened and shows at least one GPU",
+        "without it no setting can be read or judged; the packages and the script still can",
+        "nothing is changed. Install or load the driver; after an update of a loaded driver, reboot; give a container "
+        "its GPUs (`--gpus all`); check who may open /dev/nvidia*",
+        (f"{_NVML}, nvmlInit_v2 and nvmlReturn_t",),
+    ),
+    Explanation(
+        LOST,
+        "a GPU can't be read",
+        "whether each GPU gives a handle and answers; the other GPUs are judged all the same",
+        "a GPU that fell off the bus stays lost until the machine is restarted, and a process that uses it fails",
+        "nothing is changed. Read the kernel log for Xid messages; reset the GPU or restart the machine",
+        (f"{_NVML}, NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED", "leptonai/gpud#604"),
+    ),
+    Explanation(
+        POWER_LIMIT,
+        "power limit",
+        "the limit that is set with the profile's, within the range that the board states. A wish is a ceiling: above "
+        "the board's maximum the maximum is used",
+        "under the limit the driver lowers the clocks, so a low limit costs speed; a high one costs heat, and hot "
+        "memory slows the clocks more. The lowest of several limiters is enforced, so both values are shown",
+        "`nvidia-smi -i UUID -pl WATTS`, read back within 1 W. Limits end with the driver: keep persistence mode on, "
+        "and set them again after a restart",
+        (
+            f"{_NVML}, nvmlDeviceGetPowerManagementLimit, …LimitConstraints, GetEnforcedPowerLimit",
+            "docs.nvidia.com/deploy/driver-persistence, data persistence",
+        ),
+    ),
+    Explanation(
+        CLOCKS,
+        "clocks",
+        "the applications clocks with the profile's, as a pair from the board's list of supported clocks; on boards "
+        "and drivers without applications clocks, the lock that an earlier run set",
+        "nvidia-smi answers a pair that is not supported with a warning and exit code 0, so that `-ac 1410,877` "
+        "(graphics first, and a V100's memory clock) looks as if it had worked on an A100. A default pair below the "
+        "maximum is the base clock and normal",
+        "`-ac MEMORY,GRAPHICS` where applications clocks are readable; otherwise `-lgc LOWEST,CLOCK`, and only for a "
+        "clock below the maximum: unlocked boards reach their maximum by themselves, and a lock of one clock pins the "
+        "idle clock too. Locks can't be read back; what this program set is in its ledger until the next boot",
+        (
+            f"{_SMI}, --applications-clocks, --lock-gpu-clocks",
+            f"{_NVML}, nvmlDeviceSetApplicationsClocks (deprecated with CUDA 13.0)",
+        ),
+    ),
+    Explanation(
+        PERSISTENCE,
+        "persistence mode",
+        "whether the driver keeps the GPU initialised when no program uses it",
+        "with it off, the next program waits 1 to 3 s per GPU for the initialisation, and the power limit and the "
+        "applications clocks are lost when the last program ends. It is off after each boot unless "
+        "nvidia-persistenced runs",
+        "`nvidia-smi -i UUID -pm 1`, before all other settings; it goes through nvidia-persistenced where that runs",
+        ("docs.nvidia.com/deploy/driver-persistence, overview and persistence daemon", f"{_SMI}, --persistence-mode"),
+    ),
+    Explanation(
+        THROTTLED,
+        "clocks are held down now",
+        "the clocks event reasons of one moment with temperatures, draw and limit of the same moment",
+        "a thermal reason means that the GPU or its memory is above its maximum operating temperature: the memory may "
+        "be hot while the core reads 70 C. A power cap counts only near the limit, for its bit is also set at idle. A "
+        "single sample of a power brake is common noise on some platforms",
+        "advice only, for no setting cures all of it: improve the airflow; lower the power limit against heat, raise "
+        "it against a power cap; have the power supply looked at after repeated brakes",
+        (f"{_NVML}, nvmlClocksEventReasons", "NVIDIA/NVSentinel#1666", "nvidia_gpu_exporter captures, driver 595"),
+    ),
+    Explanation(
+        NOT_MET,
+        "a wish that the board can't meet as written",
+        "the profile's limits and clocks with the board's own range and list",
+        "limits and clocks differ between boards of one name (an A100-SXM4-80GB is made for 400 and for 500 W), so "
+        "they are never taken from the product's name",
+        "where a lower value still meets the wish it is used and this is advice. A ceiling below everything that the "
+        "board accepts is left to a person, with the nearest command shown",
+        (f"{_NVML}, GetPowerManagementLimitConstraints, GetSupportedGraphicsClocks", "NVIDIA/DCGM#152"),
+    ),
+    Explanation(
+        PROCESSES,
+        "processes use the GPU",
+        "the compute and graphics processes that the driver lists",
+        "they notice when clocks or limits change, and another one's load explains latency that no setting does",
+        "advice only: choose a quiet moment to apply, or look at who else is there",
+        (f"{_NVML}, nvmlDeviceGetComputeRunningProcesses",),
+    ),
+)
+
+EXPLANATIONS: Mapping[str, Explanation] = {page.code: page for page in _PAGES}

@@ -1,0 +1,169 @@
+"""What is known of the GPUs, as records. Every reading may be `Unknown` with the reason why.
+
+Units: W, MHz, degrees C, MiB, microseconds. NVML gives mW, bytes and nanoseconds; `read_device` converts.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from remediate.gpu.clocktable import ClockTable
+from remediate.model import Reading, Unknown, UnknownKind
+
+NOT_READ = Unknown(UnknownKind.NOT_READ, "not read")
+NO_LOCK_KNOWN = Unknown(UnknownKind.NOT_READ, "no driver call tells it, and no earlier run set it")
+"""Locked clocks have setters and no getter (nvml.h, CUDA 13.3); only the ledger of this program's runs knows."""
+
+
+class Power(msgspec.Struct, frozen=True):
+    """Power in W. Scope is the GPU, not the module of a Grace board."""
+
+    draw_w: Reading[float] = NOT_READ
+    """NVML `GetPowerUsage`, `--query-gpu=power.draw`: 1 s average on Ampere and later but GA100, where it is the
+    present value."""
+    limit_w: Reading[float] = NOT_READ
+    """The limit that software asked for: `GetPowerManagementLimit`, `power.limit`."""
+    enforced_w: Reading[float] = NOT_READ
+    """The lowest of all limiters: `GetEnforcedPowerLimit`, `enforced.power.limit`."""
+    default_w: Reading[float] = NOT_READ
+    min_w: Reading[float] = NOT_READ
+    max_w: Reading[float] = NOT_READ
+
+
+class Clocks(msgspec.Struct, frozen=True):
+    """One clock for each domain, in MHz (`GetClockInfo`, `GetMaxClockInfo`)."""
+
+    graphics_mhz: Reading[int] = NOT_READ
+    sm_mhz: Reading[int] = NOT_READ
+    memory_mhz: Reading[int] = NOT_READ
+    video_mhz: Reading[int] = NOT_READ
+
+
+class ApplicationClocks(msgspec.Struct, frozen=True):
+    """A pair of applications clocks in MHz. Deprecated with CUDA 13; drivers from 590 on no longer answer."""
+
+    memory_mhz: Reading[int] = NOT_READ
+    graphics_mhz: Reading[int] = NOT_READ
+
+
+class Temperature(msgspec.Struct, frozen=True):
+    """Temperatures in degrees C, thresholds absolute and as margins.
+
+    Margins (T.Limit) count down to 0; a threshold of -2 lies 2 degrees beyond the limit. They follow the hottest
+    sensor, so they are not maximum operating minus core temperature.
+    """
+
+    gpu_c: Reading[int] = NOT_READ
+    memory_c: Reading[int] = NOT_READ
+    margin_c: Reading[int] = NOT_READ
+    shutdown_c: Reading[int] = NOT_READ
+    slowdown_c: Reading[int] = NOT_READ
+    max_operating_c: Reading[int] = NOT_READ
+    memory_max_c: Reading[int] = NOT_READ
+    shutdown_margin_c: Reading[int] = NOT_READ
+    slowdown_margin_c: Reading[int] = NOT_READ
+    max_operating_margin_c: Reading[int] = NOT_READ
+    memory_max_margin_c: Reading[int] = NOT_READ
+
+
+class Events(msgspec.Struct, frozen=True):
+    """Why the clocks are as they are: masks now, counters in microseconds since the driver was loaded.
+
+    Only differences of counters mean anything, and even those count idle times on some boards.
+    """
+
+    active: Reading[int] = NOT_READ
+    """Bit mask; `remediate.gpu.reasons` names the bits."""
+    supported: Reading[int] = NOT_READ
+    power_cap_us: Reading[int] = NOT_READ
+    sync_boost_us: Reading[int] = NOT_READ
+    software_thermal_us: Reading[int] = NOT_READ
+    hardware_thermal_us: Reading[int] = NOT_READ
+    power_brake_us: Reading[int] = NOT_READ
+    thermal_us: Reading[int] = NOT_READ
+    """Both thermal kinds together (`GetViolationStatus`), for drivers that don't tell them apart."""
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """Framebuffer memory in MiB. `used_mib` leaves the driver's own `reserved_mib` out where that is known."""
+
+    total_mib: Reading[int] = NOT_READ
+    used_mib: Reading[int] = NOT_READ
+    reserved_mib: Reading[int] = NOT_READ
+
+
+class Process(msgspec.Struct, frozen=True):
+    """A process with a context on the GPU. In a container NVML's ids may belong to the host."""
+
+    pid: int
+    kind: str
+    """`compute` or `graphics`."""
+    memory_mib: Reading[int] = NOT_READ
+    name: Reading[str] = NOT_READ
+    user: Reading[str] = NOT_READ
+
+
+class Device(msgspec.Struct, frozen=True):
+    """One GPU. `lost` is set when not even its handle could be had; nothing else is known then."""
+
+    index: int
+    """Order of enumeration; may change between boots, so that nothing is addressed by it."""
+    lost: Unknown | None = None
+    uuid: Reading[str] = NOT_READ
+    name: Reading[str] = NOT_READ
+    pci_bus_id: Reading[str] = NOT_READ
+    """`domain:bus:device.function` in hexadecimal, domain with 8 digits."""
+    architecture: Reading[str] = NOT_READ
+    compute_capability: Reading[str] = NOT_READ
+    power: Power = Power()
+    clocks: Clocks = Clocks()
+    max_clocks: Clocks = Clocks()
+    application_clocks: ApplicationClocks = ApplicationClocks()
+    default_application_clocks: ApplicationClocks = ApplicationClocks()
+    supported_clocks: Reading[tuple[ClockTable, ...]] = NOT_READ
+    """By memory clock, highest first."""
+    locked_gpu_clocks: Reading[str] = NO_LOCK_KNOWN
+    """`MIN,MAX` in MHz as an earlier run of this program set it."""
+    locked_memory_clocks: Reading[str] = NO_LOCK_KNOWN
+    persistence_mode: Reading[bool] = NOT_READ
+    compute_mode: Reading[str] = NOT_READ
+    mig_current: Reading[bool] = NOT_READ
+    mig_pending: Reading[bool] = NOT_READ
+    virtualization: Reading[str] = NOT_READ
+    ecc_current: Reading[bool] = NOT_READ
+    ecc_pending: Reading[bool] = NOT_READ
+    performance_state: Reading[int] = NOT_READ
+    """0 (highest) to 15."""
+    temperature: Temperature = Temperature()
+    events: Events = Events()
+    utilization_percent: Reading[int] = NOT_READ
+    memory_utilization_percent: Reading[int] = NOT_READ
+    memory: Memory = Memory()
+    processes: Reading[tuple[Process, ...]] = NOT_READ
+
+    @property
+    def label(self) -> str:
+        """`GPU 0 (GPU-5f1c2d3e…)`, for people."""
+        return f"GPU {self.index}" if isinstance(self.uuid, Unknown) else f"GPU {self.index} ({self.uuid[:12]}…)"
+
+
+class GpuFacts(msgspec.Struct, frozen=True):
+    """The driver and its devices. Without a usable driver `driver_version` says why and `devices` is empty."""
+
+    driver_version: Reading[str] = NOT_READ
+    nvml_version: Reading[str] = NOT_READ
+    cuda_driver_version: Reading[str] = NOT_READ
+    """Newest CUDA version that the driver supports, as `13.0`."""
+    device_count: Reading[int] = NOT_READ
+    """GPUs that the driver sees, selected or not."""
+    devices: tuple[Device, ...] = ()
+    smi: Reading[str] = NOT_READ
+    """Path of nvidia-smi."""
+    persistence_daemon: Reading[bool] = NOT_READ
+    """Whether nvidia-persistenced runs; `nvidia-smi -pm 1` then goes through it."""
+    has_cap_sys_admin: Reading[bool] = NOT_READ
+    """NVML setters need it inside of containers, where being root is not enough (nvidia-docker#495)."""
+
+    def device(self, uuid: str) -> Device | None:
+        """The device with that UUID."""
+        return next((device for device in self.devices if device.uuid == uuid), None)
