@@ -1,0 +1,72 @@
+"""Read the target environment and the requirements files into facts."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from remediate.model import Choice, Reading, Unknown, UnknownKind
+from remediate.packages.facts import PackagesFacts, TargetFacts
+from remediate.packages.inspect import Inventory, read_distributions, read_torch_build
+from remediate.packages.sources import Sources, read_sources
+from remediate.packages.target import find_interpreter, finish_probe, start_probe, tool_python
+
+_PIP_VERSION = re.compile(r"""^__version__\s*=\s*["']([^"']+)["']""", re.MULTILINE)
+
+
+def observe_packages(
+    folder: Path, python: str | None, requirements: str | None
+) -> tuple[PackagesFacts, tuple[Choice, ...]]:
+    """Facts of the folder's target environment, and what was chosen on the way.
+
+    The files are read while the interpreter starts.
+
+    Raises:
+        TargetError: `python` was given and can't be used.
+        RequirementsError: `requirements` was given and can't be read or parsed.
+    """
+    candidate = find_interpreter(folder, python)
+    if candidate is None:
+        unknown = Unknown(UnknownKind.NOT_READ, "no environment in the folder, none active, and no `python3` on PATH")
+        sources = read_sources(folder, requirements)
+        facts = PackagesFacts(None, unknown, requirements=sources.files, other_sources=sources.other)
+        return facts, sources.choices
+    probe = start_probe(candidate)
+    try:
+        sources = read_sources(folder, requirements)
+    finally:
+        target = finish_probe(probe)
+    choices = (*((candidate.choice,) if candidate.choice else ()), *sources.choices)
+    if isinstance(target, Unknown):
+        return PackagesFacts(None, target, requirements=sources.files, other_sources=sources.other), choices
+    return _assemble(target, read_distributions(target.search_path), sources), choices
+
+
+def _assemble(target: TargetFacts, inventory: Inventory, sources: Sources) -> PackagesFacts:
+    found = next((item.version for item in inventory.distributions if item.name == "pip"), None)
+    pip: Reading[str] = found if found is not None else Unknown(UnknownKind.NOT_SUPPORTED, "the target has no pip")
+    return PackagesFacts(
+        target=target,
+        distributions=inventory.distributions,
+        problems=inventory.problems,
+        torch_build=read_torch_build(target.search_path),
+        requirements=sources.files,
+        other_sources=sources.other,
+        pip=pip,
+        tool_pip=read_tool_pip() if isinstance(pip, Unknown) else Unknown(UnknownKind.NOT_READ, "not needed"),
+        tool_python=tool_python(),
+    )
+
+
+def read_tool_pip() -> Reading[str]:
+    """Version of the pip that is installed beside this program, from its text; pip-tools brings one."""
+    for folder in sys.path:
+        try:
+            text = Path(folder, "pip", "__init__.py").read_text("utf-8", "replace")
+        except OSError:
+            continue
+        match = _PIP_VERSION.search(text)
+        if match:
+            return match[1]
+    return Unknown(UnknownKind.NOT_SUPPORTED, "this program's environment has no pip")

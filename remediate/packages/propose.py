@@ -1,0 +1,189 @@
+"""The changes that close the gap: the requirements files and one pip run. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from remediate.files import diff, plan_edit
+from remediate.model import Artifact, Change, ChangeItem, Finding, Outcome, Risk, Withheld
+from remediate.packages.facts import PackagesFacts, RequirementsFileFacts, TargetFacts
+from remediate.packages.install import Install, plan_install
+from remediate.packages.metadata import without_credentials
+from remediate.packages.pins import Blocker, PlannedPin, find_blockers, plan_pins
+from remediate.packages.wanted import FilePlan, RequirementsPlan, plan_requirements
+from remediate.subject import Proposal, Situation
+
+_SUBJECT = "packages"
+
+
+def propose_packages(facts: PackagesFacts, situation: Situation, findings: Iterable[Finding]) -> Proposal:
+    """Requirements first, then the install, so that a failed install leaves the wanted state written down."""
+    pins = plan_pins(facts, situation.profile)
+    blockers = find_blockers(facts, situation.profile, situation.announced)
+    requirements = plan_requirements(facts, pins, situation.profile.name)
+    edits, held_edits = _propose_edits(pins, requirements, blockers)
+    installs, held_installs = _propose_install(facts, situation, pins, blockers)
+    return Proposal(
+        changes=(*edits, *installs),
+        withheld=(*held_edits, *held_installs, *_withhold_accelerate(facts, situation, findings)),
+        artifacts=_artifacts(facts, situation, pins, requirements, blockers),
+    )
+
+
+def _propose_edits(
+    pins: Mapping[str, PlannedPin], plan: RequirementsPlan, blockers: tuple[Blocker, ...]
+) -> tuple[list[Change], list[Withheld]]:
+    changes: list[Change] = []
+    withheld: list[Withheld] = []
+    for file in plan.files:
+        name = _relative(file.facts.path, plan)
+        if file.edited:
+            blocker = next((found for found in blockers if found.also_requirements), None)
+            if blocker is None:
+                changes.append(_edit(file, name, pins))
+            else:
+                summary = f"pin {', '.join(file.edited)}"
+                withheld.append(Withheld(("PKG003",), _SUBJECT, name, summary, blocker.because, blocker.enable))
+        for obstacle in file.obstacles:
+            wanted = f"{obstacle.name}=={pins[obstacle.name].planned}"
+            place = f"{name}:{obstacle.line}" if obstacle.line else name
+            enable = f"write `{wanted}` there yourself; lock a hashed file again from its source"
+            withheld.append(Withheld(("PKG003",), _SUBJECT, place, f"pin {wanted}", obstacle.because, enable))
+    return changes, withheld
+
+
+def _edit(file: FilePlan, name: str, pins: Mapping[str, PlannedPin]) -> Change:
+    path = Path(file.facts.path)
+    return Change(
+        id=f"packages:requirements:{file.facts.path}",
+        subject=_SUBJECT,
+        codes=("PKG003",),
+        target=name,
+        title=f"pins in {name}",
+        before="absent" if file.before is None else f"{len(file.edited)} not pinned as wanted",
+        after="created" if file.before is None else "pinned",
+        reason="the environment can be built again as it is",
+        risks=(Risk.SAFE,),
+        depends_on={f"installed:{pin}": pins[pin].installed or "" for pin in file.edited},
+        operation=plan_edit(path, file.before, file.after),
+        diff=without_credentials(diff(path, file.before, file.after)),
+    )
+
+
+def _propose_install(
+    facts: PackagesFacts, situation: Situation, pins: Mapping[str, PlannedPin], blockers: tuple[Blocker, ...]
+) -> tuple[list[Change], list[Withheld]]:
+    moving = {name: pin for name, pin in pins.items() if pin.needs_install}
+    if facts.target is None or not moving:
+        return [], []
+    sources, folder = situation.profile.install, situation.facts.request.folder
+    install = plan_install(facts, facts.target, pins, sources=sources, settings=situation.settings, folder=folder)
+    if not blockers:
+        return [_install(facts.target, install, pins, moving)], []
+    summary = "install " + ", ".join(f"{name} {pin.planned}" for name, pin in moving.items())
+    codes = tuple(dict.fromkeys(["PKG001", *(blocker.code for blocker in blockers)]))
+    because = "; ".join(blocker.because for blocker in blockers)
+    enable = "; ".join(blocker.enable for blocker in blockers)
+    return [], [Withheld(codes, _SUBJECT, facts.target.prefix, summary, because, enable, _lines(install, moving))]
+
+
+def _install(
+    target: TargetFacts, install: Install, pins: Mapping[str, PlannedPin], moving: Mapping[str, PlannedPin]
+) -> Change:
+    codes = ["PKG001"] if any(not pin.is_met for pin in moving.values()) else []
+    codes += ["PKG002"] if any(pin.cuda_differs for pin in moving.values()) else []
+    codes += ["PKG007"] if install.discard else []
+    count = len(moving)
+    return Change(
+        id="packages:install",
+        subject=_SUBJECT,
+        codes=tuple(codes),
+        target=target.prefix,
+        title=f"{count} distribution{'s' if count != 1 else ''} in {target.prefix}",
+        before=", ".join(f"{name} {pin.installed or 'absent'}" for name, pin in moving.items()),
+        after=", ".join(f"{name} {pin.planned}" for name, pin in moving.items()),
+        reason="the profile's pins, and what they require",
+        risks=(Risk.DISRUPTIVE,),
+        depends_on={
+            "target:prefix": target.prefix,
+            "target:version": target.version,
+            **{f"installed:{name}": pin.installed or "" for name, pin in pins.items()},
+        },
+        operation=install,
+        items=tuple(_item(pin, install) for pin in moving.values()),
+        command=tuple(map(without_credentials, install.argv)),
+    )
+
+
+def _item(pin: PlannedPin, install: Install) -> ChangeItem:
+    expected = next(item for item in install.expected if item.name == pin.name)
+    build = f" (CUDA {expected.cuda})" if pin.cuda_differs else ""
+    return ChangeItem(pin.name, pin.installed or "absent", f"{pin.planned}{build}", pin.pin.reason)
+
+
+def _lines(install: Install, moving: Mapping[str, PlannedPin]) -> tuple[str, ...]:
+    """Command lines for a person, with the constraints spelled out as requirements: there is no file to refer to."""
+    import shlex
+
+    before = [shlex.join(map(without_credentials, argv)) for argv in install.uninstall]
+    head = install.argv[: install.argv.index("--constraint")]
+    others = [line for line in install.constraints if line.partition("==")[0] not in moving]
+    known = {item.name for item in install.expected}
+    pins = [f"{name}=={pin.planned}" for name, pin in moving.items()]
+    pins += [line for line in others if line.partition("==")[0] in known]
+    return (*before, shlex.join(map(without_credentials, (*head, *pins))))
+
+
+def _withhold_accelerate(facts: PackagesFacts, situation: Situation, findings: Iterable[Finding]) -> list[Withheld]:
+    """The script needs it and the profile names no version, so that nothing is chosen for the user."""
+    wanted = any(finding.code == "PKG005" and finding.outcome is Outcome.DIFFERS for finding in findings)
+    if not wanted or facts.target is None:
+        return []
+    import shlex
+
+    from remediate.packages.install import pip_command, source_options
+
+    sources = source_options(situation.profile.install, situation.settings, situation.facts.request.folder)
+    argv = (*pip_command(facts, facts.target), "install", *sources, "accelerate")
+    return [
+        Withheld(
+            ("PKG005",),
+            _SUBJECT,
+            "accelerate",
+            "install accelerate",
+            "the profile does not say which version",
+            "add `[packages.accelerate]` to the profile, or install it yourself",
+            (shlex.join(map(without_credentials, argv)),),
+        )
+    ]
+
+
+def _artifacts(
+    facts: PackagesFacts,
+    situation: Situation,
+    pins: Mapping[str, PlannedPin],
+    plan: RequirementsPlan,
+    blockers: tuple[Blocker, ...],
+) -> tuple[Artifact, ...]:
+    """The chosen requirements file as it should be and the includes that change; a new one where there is none."""
+    if any(blocker.also_requirements for blocker in blockers) or plan.unreadable is not None or not pins:
+        return ()
+    if not plan.files:
+        return (Artifact("requirements.txt", _new_file(facts, situation, pins)),)
+    shown = [file for index, file in enumerate(plan.files) if index == 0 or file.edited]
+    names = [_relative(file.facts.path, plan).replace(os.sep, "_") for file in shown]
+    return tuple(Artifact(name, file.after) for name, file in zip(names, shown, strict=True))
+
+
+def _new_file(facts: PackagesFacts, situation: Situation, pins: Mapping[str, PlannedPin]) -> bytes:
+    path = f"{situation.facts.request.folder}/requirements.txt"
+    imagined = PackagesFacts(facts.target, requirements=(RequirementsFileFacts(path, None, ""),))
+    return plan_requirements(imagined, pins, situation.profile.name).files[0].after
+
+
+def _relative(path: str, plan: RequirementsPlan) -> str:
+    """The path as seen from the chosen file's folder; never upwards, so that it can name an artifact."""
+    relative = os.path.relpath(path, Path(plan.files[0].facts.path).parent)
+    return Path(path).name if relative.startswith("..") else relative

@@ -1,0 +1,95 @@
+"""The requirements files of the facts with the planned pins in them; pure, but for files with credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from remediate.model import Unknown
+from remediate.packages.environment import marker_environment
+from remediate.packages.facts import PackagesFacts, RequirementsFileFacts
+from remediate.packages.pins import PlannedPin
+from remediate.packages.render import Obstacle, Rendered, Wanted, add_pins, render_pins
+from remediate.packages.requirements import parse
+from remediate.packages.sources import content_of
+
+
+@dataclass(frozen=True)
+class FilePlan:
+    """One requirements file, before and after.
+
+    Attributes:
+        before: its bytes; None when it does not exist.
+        after: the bytes that it should have.
+        edited: names whose lines change or are added.
+        obstacles: lines that should change and can't.
+    """
+
+    facts: RequirementsFileFacts
+    before: bytes | None
+    after: bytes
+    edited: tuple[str, ...]
+    obstacles: tuple[Obstacle, ...]
+
+
+@dataclass(frozen=True)
+class RequirementsPlan:
+    """All requirements files, the chosen one first.
+
+    Attributes:
+        unreadable: why a file could not be read; nothing is edited then, for what it holds is not known.
+    """
+
+    files: tuple[FilePlan, ...] = ()
+    unreadable: Unknown | None = None
+
+    def place_of(self, name: str) -> FilePlan | None:
+        """The file whose line of that distribution changes or should change, or None."""
+        for file in self.files:
+            if name in file.edited or any(obstacle.name == name for obstacle in file.obstacles):
+                return file
+        return None
+
+
+def plan_requirements(facts: PackagesFacts, pins: Mapping[str, PlannedPin], profile: str) -> RequirementsPlan:
+    """Pin the judged distributions in every file; what no file states is added to the chosen one."""
+    environment = marker_environment(facts.target)
+    wanted = {
+        name: Wanted(pin.planned, pin.pin.reason, pin.pin.required) for name, pin in pins.items() if pin.is_judged
+    }
+    rendered: list[tuple[RequirementsFileFacts, bytes | None, Rendered]] = []
+    for file in facts.requirements:
+        content = content_of(file)
+        if isinstance(content, Unknown):
+            return RequirementsPlan(unreadable=content)
+        document = parse(content or b"", file.path)
+        result = render_pins(document, wanted, environment=environment, is_constraints=file.is_constraints)
+        rendered.append((file, content, result))
+    settled = {name for file, _, result in rendered if not file.is_constraints for name in result.settled}
+    missing = {name for name, wish in wanted.items() if wish.is_required} - settled
+    return RequirementsPlan(
+        tuple(
+            _finish(
+                file,
+                before,
+                result,
+                add_pins(parse(result.content, file.path), wanted, missing if index == 0 else (), profile),
+            )
+            for index, (file, before, result) in enumerate(rendered)
+        )
+    )
+
+
+def _finish(
+    file: RequirementsFileFacts,
+    before: bytes | None,
+    result: Rendered,
+    added: Rendered,
+) -> FilePlan:
+    edited = result.edited + added.edited
+    obstacles = result.obstacles + added.obstacles
+    if edited and not file.is_inside:
+        because = "the file lies outside of the folder and may belong to others"
+        obstacles += tuple(Obstacle(name, file.path, 0, because) for name in edited)
+        return FilePlan(file, before, before or b"", (), obstacles)
+    return FilePlan(file, before, added.content, edited, obstacles)
