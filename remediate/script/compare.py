@@ -1,0 +1,65 @@
+"""Facts about scripts and the profile's wish to findings. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from remediate.model import Finding
+from remediate.script.facts import FileFacts, ScriptFacts
+from remediate.script.patch import is_ignored
+from remediate.script.rules import RULES, UNREADABLE
+from remediate.script.rules.base import Rule, Verdict, Wanted
+from remediate.subject import Situation
+
+SUBJECT = "script"
+
+
+def compare(situation: Situation) -> tuple[Finding, ...]:
+    """The findings of all scripts: those of one file in the order of their lines."""
+    facts: ScriptFacts = situation.facts.sections[SUBJECT]
+    wanted = wanted_of(situation)
+    folder = situation.facts.request.folder
+    return tuple(finding for file in facts.files for finding in _compare_file(file, wanted, folder))
+
+
+def wanted_of(situation: Situation) -> Wanted:
+    """What the rules hold scripts against."""
+    return Wanted(situation.profile.script, situation.announced)
+
+
+def display_path(path: str, folder: str) -> str:
+    """A script's path as people name it: relative to the sandbox where it is below it."""
+    relative = os.path.relpath(path, folder)
+    return path if relative.startswith("..") else relative
+
+
+def _compare_file(file: FileFacts, wanted: Wanted, folder: str) -> list[Finding]:
+    found = [
+        (verdict.line, rule.code, _finding(file, rule, verdict, folder))
+        for rule, verdict in _verdicts(file, wanted)
+        if not is_ignored(file, rule.code, verdict.line, verdict.end_line)
+    ]
+    return [finding for _, _, finding in sorted(found, key=lambda item: item[:2])]
+
+
+def _verdicts(file: FileFacts, wanted: Wanted) -> Iterator[tuple[Rule, Verdict]]:
+    rules: Iterable[Rule] = (UNREADABLE,) if file.problem or not file.is_inference else RULES
+    for rule in rules:
+        for verdict in rule.check(file, wanted):
+            yield rule, verdict
+
+
+def _finding(file: FileFacts, rule: Rule, verdict: Verdict, folder: str) -> Finding:
+    return Finding(
+        code=rule.code,
+        subject=SUBJECT,
+        target=f"{display_path(file.path, folder)}:{verdict.line}",
+        outcome=verdict.outcome,
+        summary=verdict.summary,
+        observed=verdict.observed,
+        wanted=verdict.wanted,
+        evidence=verdict.evidence,
+        reason=verdict.reason,
+        is_advice=verdict.is_advice,
+    )

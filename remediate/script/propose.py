@@ -1,0 +1,89 @@
+"""Patched scripts as changes. Reads the files that the facts name, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from remediate import files
+from remediate.effects import sha256
+from remediate.model import Artifact, Change, ChangeItem, Finding, Outcome, Risk, Withheld
+from remediate.script.compare import SUBJECT, display_path, wanted_of
+from remediate.script.facts import FileFacts, ScriptFacts
+from remediate.script.observe import read_bytes
+from remediate.script.patch import Patch, patch
+from remediate.subject import Proposal, Situation
+
+
+def propose(situation: Situation, findings: Sequence[Finding]) -> Proposal:
+    """One change for each script that the rules can put right, and what they hold back."""
+    facts: ScriptFacts = situation.facts.sections[SUBJECT]
+    folder = situation.facts.request.folder
+    changes: list[Change] = []
+    withheld: list[Withheld] = []
+    for file in facts.files:
+        name = display_path(file.path, folder)
+        codes = _open_codes(findings, name)
+        if not codes:
+            continue
+        raw = read_bytes(file.path)
+        if raw is None or sha256(raw) != file.sha256:
+            withheld.append(_out_of_reach(name, codes, is_there=raw is not None))
+            continue
+        made = patch(file.path, raw, wanted_of(situation), frozenset(situation.settings.ignore))
+        withheld += _withheld(made, name)
+        if made.fixes:
+            changes.append(_change(file, name, raw, made))
+    return Proposal(tuple(changes), tuple(withheld), _artifacts(changes))
+
+
+def _open_codes(findings: Sequence[Finding], name: str) -> tuple[str, ...]:
+    """Codes of a file's findings that differ."""
+    found = (f for f in findings if f.outcome is Outcome.DIFFERS and f.target.rpartition(":")[0] == name)
+    return tuple(sorted({finding.code for finding in found}))
+
+
+def _out_of_reach(name: str, codes: tuple[str, ...], *, is_there: bool) -> Withheld:
+    because = "it changed since the facts were recorded" if is_there else "the file can't be read on this machine"
+    return Withheld(
+        codes, SUBJECT, name, f"patch `{name}`", because, "run `remediate plan` where the script is, on fresh facts"
+    )
+
+
+def _withheld(made: Patch, name: str) -> list[Withheld]:
+    return [
+        Withheld((code,), SUBJECT, f"{name}:{held.line}", held.summary, held.because, held.by_hand)
+        for code, held in made.held
+    ]
+
+
+def _change(file: FileFacts, name: str, raw: bytes, made: Patch) -> Change:
+    path = Path(file.path)
+    fixes = made.fixes
+    items = tuple(ChangeItem(f"{name}:{fix.line}", fix.before, fix.after, fix.reason) for _, fix in fixes)
+    return Change(
+        id=f"script:{file.path}",
+        subject=SUBJECT,
+        codes=tuple(sorted({code for code, _ in fixes})),
+        target=name,
+        title=f"script `{name}`",
+        before=f"{len(raw)} bytes",
+        after=f"{len(fixes)} place{'s' if len(fixes) > 1 else ''} patched",
+        reason="brings the script to the profile's layout; bytes outside of the patched places stay as they are",
+        risks=(Risk.SAFE,),
+        depends_on={f"{file.path}/sha256": file.sha256},
+        operation=files.plan_edit(path, raw, made.content),
+        items=items,
+        diff=files.diff(path, raw, made.content, file.encoding.split()[0]),
+    )
+
+
+def _artifacts(changes: list[Change]) -> tuple[Artifact, ...]:
+    """The patched scripts by file name; folders become part of the name where two would share it."""
+    names = [Path(change.target).name for change in changes]
+    artifacts = []
+    for change, name in zip(changes, names, strict=True):
+        is_shared = names.count(name) > 1
+        flat = change.target.strip("/").replace("/", "-") if is_shared else name
+        artifacts.append(Artifact(flat, change.operation.content))
+    return tuple(artifacts)

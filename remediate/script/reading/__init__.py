@@ -1,0 +1,1 @@
+"""Reading a script's layout out of its syntax tree."""

@@ -1,0 +1,96 @@
+"""Bytes of a script to facts about its layout. Pure; the script is parsed, never run or imported."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+
+from remediate.script.facts import FileFacts, Ignore
+from remediate.script.reading import surroundings
+from remediate.script.reading.loads import LoadReader
+from remediate.script.reading.module import Module, parse
+from remediate.script.reading.reach import Reach
+from remediate.script.reading.tracks import Tracks
+from remediate.script.source import SourceError, decode
+
+MAX_SCRIPT_BYTES = 1024 * 1024
+"""Larger files are not parsed: an inference script of that size does not exist, a generated data file does."""
+
+_IGNORE = re.compile(r"#\s*remediate:\s*ignore(?:\[([^\]]*)\])?")
+
+
+def read_layout(path: str, raw: bytes) -> tuple[FileFacts, Module | None]:
+    """Facts about a script, and its tree for a rule that has to edit it.
+
+    What can't be decoded or parsed becomes `FileFacts.problem`, with None for the tree; it is never an exception.
+    """
+    digest = hashlib.sha256(raw).hexdigest()
+    if len(raw) > MAX_SCRIPT_BYTES:
+        problem = f"it is larger than {MAX_SCRIPT_BYTES // 1024} KiB"
+        return FileFacts(path=path, sha256=digest, size=len(raw), problem=problem), None
+    try:
+        module = parse(decode(raw))
+        return _describe(path, digest, module), module
+    except SourceError as error:
+        found = FileFacts(path=path, sha256=digest, size=len(raw), problem=error.problem, problem_line=error.line)
+        return found, None
+    except RecursionError:
+        return FileFacts(path=path, sha256=digest, size=len(raw), problem="it is nested too deeply to be read"), None
+
+
+def _describe(path: str, digest: str, module: Module) -> FileFacts:
+    tracks = Tracks(module)
+    reach = Reach(module)
+    reader = LoadReader(module, tracks, reach)
+    loads = reader.read()
+    generates = reader.generates()
+    training = surroundings.training_notes(module)
+    torch_name, torch_line = surroundings.torch_import(module)
+    elsewhere = (
+        *surroundings.placing_notes(module),
+        *surroundings.pipeline_placements(module, tracks, loads),
+        *reader.unattributed,
+    )
+    source = module.source
+    return FileFacts(
+        path=path,
+        sha256=digest,
+        size=len(source.raw),
+        encoding=f"{source.encoding} with byte order mark" if source.bom else source.encoding,
+        newline=source.newline_style,
+        torch_name=torch_name,
+        torch_line=torch_line,
+        is_inference=bool(loads and generates and not training),
+        training=training,
+        multiprocess=surroundings.process_notes(module),
+        placed_elsewhere=tuple(sorted(elsewhere, key=lambda note: note.line)),
+        environment=surroundings.environment_notes(module),
+        loads=loads,
+        tokenizers=surroundings.tokenizer_sites(module, tracks, reach),
+        inputs=reader.inputs(),
+        compiles=surroundings.compile_sites(module, tracks),
+        allocator=surroundings.allocator_sites(module),
+        generates=generates,
+        cudnn_benchmark=surroundings.benchmark_sites(module, reach),
+        handlers=reach.handlers,
+        ignores=_ignores(source.text),
+        cuda_inits=surroundings.calls_of(module, reach, surroundings.INITS),
+        cache_clears=surroundings.calls_of(module, reach, surroundings.CLEARS),
+        guards=surroundings.guard_sites(module, reach),
+    )
+
+
+def _ignores(text: str) -> tuple[Ignore, ...]:
+    """The `# remediate: ignore[CODE, ...]` comments; the same words inside of a string are none."""
+    if not _IGNORE.search(text):
+        return ()
+    import tokenize
+
+    found = []
+    for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):
+        match = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
+        if match:
+            codes = tuple(code.strip() for code in (match[1] or "").split(",") if code.strip())
+            found.append(Ignore(token.start[0], codes))
+    return tuple(found)

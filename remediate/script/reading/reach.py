@@ -1,0 +1,235 @@
+"""How often the code at a place runs: once at start, at first use, or again for each request.
+
+"Load inside of a function" is no evidence of a fault: half of the scripts read for this load in a function that is
+called once. What counts is whether that function is reached from a handler or a loop.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from remediate.script.facts import Note, Scope
+from remediate.script.reading.module import LOOPS, Function, Module, constant
+
+_HANDLER_DECORATORS = re.compile(
+    r"(get|post|put|delete|patch|route|websocket|api_route|task|shared_task|message_handler|on_message|event)"
+)
+_HOOK_DECORATORS = re.compile(
+    r"(on_event|asynccontextmanager|before_first_request|connect|enter|on_startup|startup|before_serving|build)"
+)
+_CACHE_DECORATORS = re.compile(
+    r"(lru_cache|cache|cache_resource|cache_data|cached|cached_property|experimental_singleton)"
+)
+_COMMAND_DECORATORS = re.compile(r"(command|group|main)")
+_HANDLER_NAMES = re.compile(r"(lambda_handler|do_GET|do_POST)")
+_CONSTRUCTOR_NAMES = re.compile(r"(__init__|__enter__|__post_init__|setup|initialize|load_context|load_model|load)")
+_REGISTERING = re.compile(
+    r"(click|submit|change|add_api_route|add_url_rule|add_handler|route|Interface|ChatInterface|MessageHandler"
+    r"|CommandHandler|add_event_handler|register|subscribe|basic_consume)"
+)
+_STARTING = re.compile(r"(Fire|run|Thread|Process|spawn|run_until_complete|gather)")
+_LAZY_TEST = re.compile(r"\bis None\b|\bnot in\b|\bnot hasattr\b|^not \w|== None|\bif not\b")
+
+
+@dataclass(frozen=True)
+class Where:
+    """A scope, and what it was concluded from."""
+
+    scope: Scope
+    because: str
+
+
+class Reach:
+    """Answers for one module; functions are looked at once each."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._known: dict[Function, Where] = {}
+        self._by_name: dict[str, list[Function]] = {}
+        for function in module.functions:
+            self._by_name.setdefault(function.name, []).append(function)
+            parent = module.parents[function]
+            if isinstance(parent, ast.ClassDef) and function.name == "__init__":
+                self._by_name.setdefault(parent.name, []).append(function)
+
+    def where(self, node: ast.AST) -> Where:
+        """How often the code at `node` runs."""
+        function = self._module.function_of(node)
+        loop = self._loop_around(node, function)
+        if loop is not None:
+            return Where(Scope.LOOP, f"in the loop at line {loop.lineno}")  # type: ignore[attr-defined]
+        if function is None:
+            is_guarded = any(_is_main_guard(parent) for parent in self._module.ancestors(node))
+            scope = Scope.MAIN if is_guarded else Scope.MODULE
+            return Where(scope, f"at {scope}")
+        if self._is_lazy(node, function):
+            return Where(Scope.LAZY, f"kept after the first call of `{function.name}`")
+        return self._where_called(function)
+
+    @property
+    def handlers(self) -> tuple[Note, ...]:
+        """Functions that answer requests, and loops that ask for input."""
+        found = [
+            Note(function.lineno, self._module.qualified_name(function))
+            for function in self._module.functions
+            if self._is_handler(function)
+        ]
+        for call in self._module.calls:
+            if isinstance(call.func, ast.Name) and call.func.id == "input":
+                loop = self._loop_around(call, self._module.function_of(call))
+                if loop is not None:
+                    found.append(Note(loop.lineno, "input loop"))  # type: ignore[attr-defined]
+        return tuple(sorted(set(found), key=lambda note: (note.line, note.what)))
+
+    def _where_called(self, function: Function) -> Where:
+        if function not in self._known:
+            self._known[function] = Where(Scope.UNKNOWN, f"`{function.name}` calls itself")  # until it is known
+            self._known[function] = self._conclude(function)
+        return self._known[function]
+
+    def _conclude(self, function: Function) -> Where:
+        name = self._module.qualified_name(function)
+        decorators = [_last_name(decorator) for decorator in function.decorator_list]
+        if any(_CACHE_DECORATORS.fullmatch(decorator) for decorator in decorators):
+            return Where(Scope.LAZY, f"`{name}` is cached")
+        if self._is_handler(function):
+            return Where(Scope.HANDLER, f"in request handler `{name}`")
+        if any(_HOOK_DECORATORS.fullmatch(decorator) for decorator in decorators):
+            return Where(Scope.HOOK, f"in start hook `{name}`")
+        if any(_COMMAND_DECORATORS.fullmatch(decorator) for decorator in decorators):
+            return Where(Scope.ONCE, f"in command `{name}`")
+        return self._conclude_from_callers(function, name)
+
+    def _conclude_from_callers(self, function: Function, name: str) -> Where:
+        called = [self.where(call) for call in self._module.calls if self._calls(call, function)]
+        repeated = next((where for where in called if where.scope.is_repeated), None)
+        if repeated is not None:
+            return Where(repeated.scope, f"`{name}` is called {repeated.because}")
+        starters = (Scope.MODULE, Scope.MAIN, Scope.ONCE, Scope.HOOK, Scope.CONSTRUCTOR)
+        if isinstance(self._module.parents[function], ast.ClassDef) and _CONSTRUCTOR_NAMES.fullmatch(function.name):
+            return Where(Scope.CONSTRUCTOR, f"in `{name}`")
+        if called and all(where.scope in (*starters, Scope.LAZY) for where in called):
+            lazy = next((where for where in called if where.scope is Scope.LAZY), None)
+            return lazy or Where(Scope.ONCE, f"in `{name}`, called {called[0].because}")
+        if self._is_started(function):
+            return Where(Scope.ONCE, f"in `{name}`, started once")
+        if not called and self._generates(function) and function.name not in ("main", "run", "cli"):
+            return Where(Scope.PER_CALL, f"in `{name}`, which also generates")
+        return Where(Scope.UNKNOWN, f"in `{name}`, which this file does not call at start")
+
+    def _calls(self, call: ast.Call, function: Function) -> bool:
+        if isinstance(call.func, ast.Name):
+            return function in self._by_name.get(call.func.id, ())
+        if isinstance(call.func, ast.Attribute) and isinstance(self._module.parents[function], ast.ClassDef):
+            return call.func.attr == function.name and not self._module.resolve(call.func)
+        return False
+
+    def _is_handler(self, function: Function) -> bool:
+        if _HANDLER_NAMES.fullmatch(function.name):
+            return True
+        for decorator in function.decorator_list:
+            is_method = isinstance(decorator, ast.Call) or _last_name(decorator) in ("task", "shared_task", "event")
+            is_mock = self._module.resolve(decorator).startswith(("unittest", "mock"))
+            if is_method and not is_mock and _HANDLER_DECORATORS.fullmatch(_last_name(decorator)):
+                return True
+        return any(self._registers(node, function) for node in self._references(function))
+
+    def _registers(self, reference: ast.Name, function: Function) -> bool:
+        parent = self._module.parents[reference]
+        if isinstance(parent, ast.Dict):
+            return any(constant(key) == "handler" for key in parent.keys)
+        if isinstance(parent, ast.keyword):
+            if parent.arg in ("fn", "handler", "callback", "on_message_callback"):
+                return True
+            parent = self._module.parents[parent]
+        return (
+            isinstance(parent, ast.Call)
+            and reference is not parent.func
+            and bool(_REGISTERING.fullmatch(_last_name(parent.func)))
+            and function.name == reference.id
+        )
+
+    def _is_started(self, function: Function) -> bool:
+        for reference in self._references(function):
+            parent = self._module.parents[reference]
+            if isinstance(parent, ast.keyword):
+                parent = self._module.parents[parent]
+            if isinstance(parent, ast.Call) and _STARTING.fullmatch(_last_name(parent.func)):
+                return True
+        return False
+
+    def _references(self, function: Function) -> list[ast.Name]:
+        names = (node for node in self._module.nodes if isinstance(node, ast.Name) and node.id == function.name)
+        return [node for node in names if isinstance(node.ctx, ast.Load)]
+
+    def _generates(self, function: Function) -> bool:
+        attributes = (node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute))
+        return any(attribute in ("generate", "chat", "stream_chat") for attribute in attributes)
+
+    def _loop_around(self, node: ast.AST, function: Function | None) -> ast.AST | None:
+        """The nearest loop that runs `node` again; a retry loop that ends after success does not."""
+        child = node
+        for parent in self._module.ancestors(node):
+            if parent is function:
+                return None
+            is_body = not (isinstance(parent, ast.For | ast.AsyncFor) and child in (parent.iter, parent.target))
+            if isinstance(parent, LOOPS) and is_body and not _ends_after(self._module, node, parent):
+                return parent
+            child = parent
+        return None
+
+    def _is_lazy(self, node: ast.AST, function: Function) -> bool:
+        keeps = any(isinstance(part, ast.Global | ast.Nonlocal) for part in ast.walk(function))
+        for parent in self._module.ancestors(node):
+            if parent is function:
+                break
+            if isinstance(parent, ast.If) and _LAZY_TEST.search(self._module.text(parent.test)):
+                target = self._module.statement_of(node)
+                is_kept = isinstance(target, ast.Assign) and not isinstance(target.targets[0], ast.Name)
+                return keeps or is_kept
+        return keeps and _returns_early(self._module, function, node)
+
+
+def _returns_early(module: Module, function: Function, node: ast.AST) -> bool:
+    """`if model is not None: return model` before the load."""
+    line = getattr(node, "lineno", 0)
+    for statement in function.body:
+        if statement.lineno >= line:
+            return False
+        is_check = isinstance(statement, ast.If) and re.search(r"is not None|^\w+$| in ", module.text(statement.test))
+        if is_check and any(isinstance(part, ast.Return) for part in ast.walk(statement)):
+            return True
+    return False
+
+
+def _ends_after(module: Module, node: ast.AST, loop: ast.AST) -> bool:
+    """Whether the loop is left in the same block after `node`, as a retry loop is after success."""
+    if not isinstance(loop, ast.For | ast.AsyncFor | ast.While):
+        return False
+    statement = module.statement_of(node)
+    while statement is not loop:
+        block = module.block_of(statement)
+        rest = block[block.index(statement) :]
+        if any(isinstance(part, ast.Break | ast.Return) for part in rest):
+            return True
+        parent = module.parents[statement]
+        statement = parent if isinstance(parent, ast.stmt) else module.statement_of(parent)
+    return False
+
+
+def _is_main_guard(node: ast.AST) -> bool:
+    if not (isinstance(node, ast.If) and isinstance(node.test, ast.Compare)):
+        return False
+    sides = [node.test.left, *node.test.comparators]
+    return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+
+
+def _last_name(node: ast.AST) -> str:
+    """`get` of `@app.get("/x")`, `lru_cache` of `@functools.lru_cache(maxsize=1)`."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,153 @@
+"""What a rule is, and what several rules ask about a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from remediate.model import Explanation, Outcome
+from remediate.profile.schema import ScriptWish
+from remediate.script.facts import Device, FileFacts, Load, Note
+from remediate.script.reading.module import Module
+from remediate.script.source import Edit
+
+MIN_BFLOAT16_CAPABILITY = (8, 0)
+"""Ampere; below it bfloat16 is emulated (CUDA C++ Programming Guide, arithmetic instructions by compute capability)."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the script is held against.
+
+    Attributes:
+        wish: the profile's wish.
+        announced: versions and devices as planned: `distribution:transformers` -> `4.36.2`.
+    """
+
+    wish: ScriptWish
+    announced: Mapping[str, str]
+
+    def has(self, distribution: str) -> bool:
+        """Whether a distribution is installed or planned."""
+        return bool(self.announced.get(f"distribution:{distribution}"))
+
+    def version(self, distribution: str) -> tuple[int, ...] | None:
+        """Release numbers of a distribution as planned, `(4, 36, 2)`; None when it is not known."""
+        text = self.announced.get(f"distribution:{distribution}", "")
+        return _release(text) if text else None
+
+    def why(self, key: str, default: str) -> str:
+        """The profile's reason for a wish, else the program's own."""
+        return self.wish.why.get(key, default)
+
+    @property
+    def dtype(self) -> str:
+        """`bfloat16`, `float16` or `auto`: the wish, or float16 where a GPU lacks bfloat16."""
+        capabilities = [_release(text) for text in self.announced.get("gpu:compute_capability", "").split()]
+        lacks = any(capability is not None and capability < MIN_BFLOAT16_CAPABILITY for capability in capabilities)
+        return "float16" if lacks and self.wish.dtype == "bfloat16" else self.wish.dtype or ""
+
+
+def _release(text: str) -> tuple[int, ...] | None:
+    """The release numbers of a version; enough to order releases, and free of a heavy import."""
+    numbers = []
+    for part in text.partition("+")[0].split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers) or None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rule says about one place; a finding without the file's name."""
+
+    line: int
+    outcome: Outcome
+    summary: str
+    observed: str = ""
+    wanted: str = ""
+    evidence: tuple[str, ...] = ()
+    reason: str = ""
+    is_advice: bool = False
+    end_line: int = 0
+    """Last line of the place, for an ignoring comment; 0 means `line`."""
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Edits that belong together, with how to show them."""
+
+    line: int
+    edits: tuple[Edit, ...]
+    before: str
+    after: str
+    reason: str
+    end_line: int = 0
+
+
+@dataclass(frozen=True)
+class Held:
+    """A fault that is not edited, why, and what a person can do."""
+
+    line: int
+    summary: str
+    because: str
+    by_hand: str
+    end_line: int = 0
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule. `check` needs the facts alone; `fix` needs the parsed file that the facts were read from."""
+
+    explanation: Explanation
+    check: Callable[[FileFacts, Wanted], Iterable[Verdict]]
+    fix: Callable[[FileFacts, Module, Wanted], Iterable[Fix | Held]] | None = None
+
+    @property
+    def code(self) -> str:
+        """`SCR001`."""
+        return self.explanation.code
+
+    @property
+    def title(self) -> str:
+        """One line."""
+        return self.explanation.title
+
+
+def advice(line: int, summary: str, reason: str, end_line: int = 0) -> Verdict:
+    """A verdict that holds nothing up."""
+    return Verdict(line, Outcome.DIFFERS, summary, reason=reason, is_advice=True, end_line=end_line)
+
+
+def same(line: int, summary: str, observed: str = "", wanted: str = "") -> Verdict:
+    """A verdict of agreement."""
+    return Verdict(line, Outcome.SAME, summary, observed=observed, wanted=wanted)
+
+
+def device_of_load(file: FileFacts, load: Load) -> Device:
+    """Where a model ends up. Without any placement transformers leaves it on the CPU."""
+    if load.has_open_keywords or "model_kwargs" in load.keywords or file.placed_elsewhere:
+        return Device.UNKNOWN
+    devices = [placement.device for placement in load.placements]
+    if not devices:
+        return Device.NONE
+    return devices[-1] if devices[-1] is not Device.MODEL else Device.UNKNOWN
+
+
+def device_of_model(file: FileFacts, name: str) -> Device:
+    """Where the model with that name ends up; unknown when several loads have the name and differ."""
+    found = {device_of_load(file, load) for load in file.models if load.target == name}
+    if not found and len(file.models) == 1:
+        found = {device_of_load(file, file.models[0])}
+    return found.pop() if len(found) == 1 else Device.UNKNOWN
+
+
+def describe(notes: tuple[Note, ...]) -> str:
+    """`line 3: imports celery`, of the first note, with a count of the others."""
+    if not notes:
+        return ""
+    more = f" and {len(notes) - 1} more" if len(notes) > 1 else ""
+    return f"line {notes[0].line}: {notes[0].what}{more}"
