@@ -22,8 +22,7 @@ from remediate.packages.records import recorded_files
 from remediate.packages.snapshot import Snapshot, load_snapshot, set_aside
 from remediate.subject import Context
 
-INSTALL_TIMEOUT_S = 3600.0
-UNINSTALL_TIMEOUT_S = 600.0
+PIP_TIMEOUT_S = 3600.0
 _MAX_OUTPUT = 20_000
 _OTHER_PLACE = ".remediate-backup"
 # These would send the installation elsewhere; what says where distributions come from stays in force.
@@ -134,18 +133,20 @@ def _run_pip(install: Install, snapshot: Snapshot | None, context: Context) -> s
     folder = context.run_folder / "pip"
     folder.mkdir(parents=True, exist_ok=True)
     write_file(folder / CONSTRAINTS, "".join(f"{line}\n" for line in install.constraints).encode())
-    _remove_folders(install.discard)
-    output = []
-    runs = [(argv, UNINSTALL_TIMEOUT_S) for argv in install.uninstall] + [(install.argv, INSTALL_TIMEOUT_S)]
-    for argv, timeout_s in runs:
-        if context.progress:
-            context.progress(without_credentials(" ".join(argv)))
-        completed = context.runner(argv, timeout_s=timeout_s, env=_environment(), cwd=str(folder))
-        output.append(_text(completed))
-        if completed.returncode != 0:
-            is_whole = snapshot is not None and snapshot.is_intact(_recorded(install))
-            raise explain_failure(completed, install.layout.prefix, is_whole=is_whole)
+    output = [_run_one(install, argv, folder, snapshot, context) for argv in install.uninstall]
+    _remove_metadata(install.discard)
+    output.append(_run_one(install, install.argv, folder, snapshot, context))
     return "".join(output)[-_MAX_OUTPUT:]
+
+
+def _run_one(install: Install, argv: tuple[str, ...], folder: Path, snapshot: Snapshot | None, context: Context) -> str:
+    if context.progress:
+        context.progress(without_credentials(" ".join(argv)))
+    completed = context.runner(argv, timeout_s=PIP_TIMEOUT_S, env=_environment(), cwd=str(folder))
+    if completed.returncode != 0:
+        is_whole = snapshot is not None and snapshot.is_intact(_recorded(install))
+        raise explain_failure(completed, install.layout.prefix, is_whole=is_whole)
+    return _text(completed)
 
 
 def _check(install: Install) -> None:
@@ -218,12 +219,7 @@ def _restore_by_pip(install: Install, former: tuple[Installed, ...], later: froz
     if wanted:
         again = [argument for item in wanted for argument in _requirement(item)]
         runs.append((*head, "install", *options, "--no-deps", "--force-reinstall", *again))
-    output = []
-    for argv in runs:
-        completed = context.runner(argv, timeout_s=INSTALL_TIMEOUT_S, env=_environment(), cwd=str(context.run_folder))
-        output.append(_text(completed))
-        if completed.returncode != 0:
-            raise explain_failure(completed, install.layout.prefix, is_whole=False)
+    output = [_run_one(install, argv, context.run_folder, None, context) for argv in runs]
     return "".join(output)[-_MAX_OUTPUT:]
 
 
@@ -275,7 +271,7 @@ def _snapshot_folder(install: Install, context: Context) -> Path:
     return Path(install.layout.prefix, _OTHER_PLACE, name)
 
 
-def _remove_folders(paths: Iterable[str]) -> None:
+def _remove_metadata(paths: Iterable[str]) -> None:
     import shutil
 
     for path in paths:

@@ -47,7 +47,7 @@ _PAGES = (
         "The installed versions of torch and numpy.",
         "torch below 2.3 is built against numpy 1. `import torch` only warns and `generate` works, but `pipeline()`, "
         "`tensor.numpy()` and `torch.from_numpy` raise `Numpy is not available`, and `torch.tensor(np.ones(2))` "
-        "silently gives float32 in place of float64. torch states no numpy requirement, so that `pip check` is content.",
+        "silently gives float32 in place of float64. torch states no numpy requirement, so `pip check` is content.",
         "The plan holds numpy below 2 (1.26.4), even where the profile says nothing about numpy.",
         ("tested with torch 2.1.2, 2.2.0, 2.2.2 and 2.3.0 and numpy 1.26.4, 2.0.2 and 2.4.6 on Python 3.11",),
     ),

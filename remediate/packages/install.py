@@ -61,8 +61,9 @@ class Install(msgspec.Struct, frozen=True, tag="install"):
         layout: its folders.
         argv: the exact argument list. It runs in a folder of its own, where `constraints.txt` is written first.
         uninstall: argument lists that run before it, for builds that pip would take for already satisfied.
-        discard: metadata folders that are removed first, for they would make pip see two of one distribution.
-        constraints: content of `constraints.txt`: every pin, so that pip moves none of them.
+        discard: metadata of distributions that have it broken or twice; what an uninstall leaves of it is removed.
+        constraints: content of `constraints.txt`: the pins that need no install, so that pip moves none of them. Those
+            of the argument list stay out: pip would report a missing version of one as a conflict with itself.
         former: every distribution before.
         expected: every governed distribution after.
     """
@@ -110,10 +111,10 @@ def plan_install(
         uninstall=tuple(
             (*pip, "uninstall", "--disable-pip-version-check", "--yes", pin.name)
             for pin in moving
-            if pin.installed is not None and (pin.cuda_differs or _is_discarded(pin.name, facts, discard))
+            if pin.cuda_differs or _can_be_uninstalled(pin, facts, discard)
         ),
         discard=discard,
-        constraints=tuple(f"{pin.name}=={pin.planned}" for pin in pins.values()),
+        constraints=tuple(f"{pin.name}=={pin.planned}" for pin in pins.values() if not pin.needs_install),
         former=tuple(map(to_installed, facts.distributions)),
         expected=tuple(_expected(pin) for pin in pins.values() if pin.is_judged),
     )
@@ -174,15 +175,16 @@ def _expected(pin: PlannedPin) -> Expected:
 
 
 def _discarded(facts: PackagesFacts, pins: Mapping[str, PlannedPin]) -> tuple[str, ...]:
-    return tuple(
-        problem.path
-        for problem in facts.problems
-        if problem.kind is not ProblemKind.LEFTOVER and problem.name in pins and pins[problem.name].needs_install
-    )
+    """All metadata of the distributions that have it broken or twice, and are installed anew."""
+    problems = [problem for problem in facts.problems if problem.kind is not ProblemKind.LEFTOVER]
+    names = {problem.name for problem in problems if problem.name in pins and pins[problem.name].needs_install}
+    whole = [found.metadata_path for found in facts.distributions if found.name in names]
+    return tuple(sorted({*whole, *(problem.path for problem in problems if problem.name in names)}))
 
 
-def _is_discarded(name: str, facts: PackagesFacts, discard: tuple[str, ...]) -> bool:
-    return any(problem.name == name and problem.path in discard for problem in facts.problems)
+def _can_be_uninstalled(pin: PlannedPin, facts: PackagesFacts, discard: tuple[str, ...]) -> bool:
+    found = facts.installed(pin.name)
+    return found is not None and found.has_record and found.metadata_path in discard
 
 
 def _absolute(place: str, folder: str) -> str:
