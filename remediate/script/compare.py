@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from remediate.model import Finding
+from remediate.model import Finding, Outcome
 from remediate.script.facts import FileFacts, ScriptFacts
 from remediate.script.patch import is_ignored
 from remediate.script.rules import RULES, UNREADABLE
@@ -43,6 +43,15 @@ def _compare_file(file: FileFacts, wanted: Wanted, folder: str) -> list[Finding]
     return [finding for _, _, finding in sorted(found, key=lambda item: item[:2])]
 
 
+def open_codes(file: FileFacts, wanted: Wanted) -> set[str]:
+    """Codes of the rules that a script differs from."""
+    return {
+        rule.code
+        for rule, verdict in _verdicts(file, wanted)
+        if verdict.outcome is Outcome.DIFFERS and not is_ignored(file, rule.code, verdict.line, verdict.end_line)
+    }
+
+
 def _verdicts(file: FileFacts, wanted: Wanted) -> Iterator[tuple[Rule, Verdict]]:
     rules: Iterable[Rule] = (UNREADABLE,) if file.problem or not file.is_inference else RULES
     for rule in rules:
@@ -51,12 +60,13 @@ def _verdicts(file: FileFacts, wanted: Wanted) -> Iterator[tuple[Rule, Verdict]]
 
 
 def _finding(file: FileFacts, rule: Rule, verdict: Verdict, folder: str) -> Finding:
+    target = f"{display_path(file.path, folder)}:{verdict.line}"
     return Finding(
         code=rule.code,
         subject=SUBJECT,
-        target=f"{display_path(file.path, folder)}:{verdict.line}",
+        target=target,
         outcome=verdict.outcome,
-        summary=verdict.summary,
+        summary=f"{target}: {verdict.summary}",
         observed=verdict.observed,
         wanted=verdict.wanted,
         evidence=verdict.evidence,

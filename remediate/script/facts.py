@@ -66,7 +66,9 @@ class Placement(Site, frozen=True, kw_only=True):
     text: str
     """The argument or call as written."""
     is_direct: bool = False
-    """A `.to` or `.cuda` that does nothing else and stands in the same block as the load."""
+    """A `.to` or `.cuda` in the same block as the load, so that both always run."""
+    is_plain: bool = False
+    """It moves the model and does nothing else, as a cast would be."""
 
 
 class Load(Site, frozen=True, kw_only=True):
@@ -187,7 +189,7 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Name under which torch is imported unconditionally at module level; empty when it is not."""
     torch_line: int = 0
     is_inference: bool = False
-    """A model is loaded and run, and not trained."""
+    """A model is loaded and run, or a pipeline is made, and nothing is trained."""
     training: tuple[Note, ...] = ()
     multiprocess: tuple[Note, ...] = ()
     """Signs of forked or spawned processes and of servers with workers."""

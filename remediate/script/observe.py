@@ -73,9 +73,8 @@ def _search(folder: Path) -> Observed:
         if file.problem or file.loads:
             files.append(file)
     names = ", ".join(os.path.relpath(file.path, folder) for file in files) or "none"
-    because = (
-        f"they load a model; looked at {min(count, MAX_FILES_SEARCHED)} Python files in the folder and one level below"
-    )
+    looked = "1 Python file" if count == 1 else f"{min(count, MAX_FILES_SEARCHED)} Python files"
+    because = f"these load a model, of {looked} in the folder and one level below"
     if count > MAX_FILES_SEARCHED:
         because += ", and stopped there"
     return Observed(ScriptFacts(tuple(files)), (Choice("scripts", names, because),))

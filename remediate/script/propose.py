@@ -8,10 +8,12 @@ from pathlib import Path
 from remediate import files
 from remediate.effects import sha256
 from remediate.model import Artifact, Change, ChangeItem, Finding, Outcome, Risk, Withheld
-from remediate.script.compare import SUBJECT, display_path, wanted_of
+from remediate.script.compare import SUBJECT, display_path, open_codes, wanted_of
 from remediate.script.facts import FileFacts, ScriptFacts
 from remediate.script.observe import read_bytes
 from remediate.script.patch import Patch, patch
+from remediate.script.reading.layout import read_layout
+from remediate.script.rules.base import Wanted
 from remediate.subject import Proposal, Situation
 
 
@@ -21,6 +23,7 @@ def propose(situation: Situation, findings: Sequence[Finding]) -> Proposal:
     folder = situation.facts.request.folder
     changes: list[Change] = []
     withheld: list[Withheld] = []
+    wanted = wanted_of(situation)
     for file in facts.files:
         name = display_path(file.path, folder)
         codes = _open_codes(findings, name)
@@ -30,10 +33,10 @@ def propose(situation: Situation, findings: Sequence[Finding]) -> Proposal:
         if raw is None or sha256(raw) != file.sha256:
             withheld.append(_out_of_reach(name, codes, is_there=raw is not None))
             continue
-        made = patch(file.path, raw, wanted_of(situation), frozenset(situation.settings.ignore))
+        made = patch(file.path, raw, wanted, frozenset(situation.settings.ignore))
         withheld += _withheld(made, name)
         if made.fixes:
-            changes.append(_change(file, name, raw, made))
+            changes.append(_change(file, name, raw, made, _closed(file, made, wanted)))
     return Proposal(tuple(changes), tuple(withheld), _artifacts(changes))
 
 
@@ -57,14 +60,21 @@ def _withheld(made: Patch, name: str) -> list[Withheld]:
     ]
 
 
-def _change(file: FileFacts, name: str, raw: bytes, made: Patch) -> Change:
+def _closed(file: FileFacts, made: Patch, wanted: Wanted) -> tuple[str, ...]:
+    """Codes that the patch settles, also those that another rule's edit settled on the way."""
+    after, _ = read_layout(file.path, made.content)
+    settled = open_codes(file, wanted) - open_codes(after, wanted)
+    return tuple(sorted(settled | {code for code, _ in made.fixes}))
+
+
+def _change(file: FileFacts, name: str, raw: bytes, made: Patch, codes: tuple[str, ...]) -> Change:
     path = Path(file.path)
-    fixes = made.fixes
+    fixes = sorted(made.fixes, key=lambda item: (item[1].line, item[0]))
     items = tuple(ChangeItem(f"{name}:{fix.line}", fix.before, fix.after, fix.reason) for _, fix in fixes)
     return Change(
         id=f"script:{file.path}",
         subject=SUBJECT,
-        codes=tuple(sorted({code for code, _ in fixes})),
+        codes=codes,
         target=name,
         title=f"script `{name}`",
         before=f"{len(raw)} bytes",

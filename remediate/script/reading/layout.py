@@ -61,7 +61,7 @@ def _describe(path: str, digest: str, module: Module) -> FileFacts:
         newline=source.newline_style,
         torch_name=torch_name,
         torch_line=torch_line,
-        is_inference=bool(loads and generates and not training),
+        is_inference=bool(loads and not training and (generates or any(load.kind == "pipeline" for load in loads))),
         training=training,
         multiprocess=surroundings.process_notes(module),
         placed_elsewhere=tuple(sorted(elsewhere, key=lambda note: note.line)),

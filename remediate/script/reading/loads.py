@@ -75,12 +75,20 @@ class LoadReader:
 
     def _placement(self, call: ast.Call, load: ast.Call, device: Device, text: str, *, is_plain: bool) -> Placement:
         block = self._module.block_of(self._module.statement_of(call))
-        is_direct = is_plain and self._module.statement_of(load) in block
+        is_direct = self._module.statement_of(load) in block
         start, end = self._module.span(call)
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         line, last = call.lineno, call.end_lineno or call.lineno
         return Placement(
-            line=line, end_line=last, start=start, end=end, how=method, device=device, text=text, is_direct=is_direct
+            line=line,
+            end_line=last,
+            start=start,
+            end=end,
+            how=method,
+            device=device,
+            text=text,
+            is_direct=is_direct,
+            is_plain=is_plain,
         )
 
     def _is_tensor(self, node: ast.expr) -> bool:
@@ -99,7 +107,7 @@ class LoadReader:
         name = loader_class(self._module, call)
         where = self._reach.where(call)
         start, end = self._module.span(call)
-        wrapped = None if name else wrapped_model(call)
+        wrapped = None if name else wrapped_model(self._module, call)
         model = self._model_argument(call, name)
         function = self._module.function_of(call)
         dtype, how = self._dtype(call, model)

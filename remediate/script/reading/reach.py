@@ -127,7 +127,8 @@ class Reach:
         return False
 
     def _is_handler(self, function: Function) -> bool:
-        if _HANDLER_NAMES.fullmatch(function.name):
+        arguments = [argument.arg for argument in function.args.args]
+        if _HANDLER_NAMES.fullmatch(function.name) or arguments == ["event", "context"]:
             return True
         for decorator in function.decorator_list:
             is_method = isinstance(decorator, ast.Call) or _last_name(decorator) in ("task", "shared_task", "event")

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from remediate.script.facts import AllocatorSite, CallSite, CompileSite, Device, Load, Note
 from remediate.script.reading.module import Module, constant, keyword
 from remediate.script.reading.reach import Reach
-from remediate.script.reading.tracks import Tracks
+from remediate.script.reading.tracks import WRAPPERS, Tracks
 from remediate.script.reading.values import device_of
 
 ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
@@ -21,8 +21,8 @@ _HARMLESS = frozenset(("print", "type", "id", "len", "hasattr", "isinstance", "g
 # fmt: off
 _PROCESS_MODULES = frozenset((
     "multiprocessing", "torch.multiprocessing", "torch.distributed", "multiprocess", "billiard", "loky", "pathos",
-    "joblib", "mpi4py", "horovod", "deepspeed", "torchrun", "ray", "dask", "celery", "rq", "dramatiq", "huey", "gunicorn",
-    "litserve", "bentoml", "modal", "runpod", "beam", "spaces",
+    "joblib", "mpi4py", "horovod", "deepspeed", "torchrun", "ray", "dask", "celery", "rq", "dramatiq", "huey",
+    "gunicorn", "litserve", "bentoml", "modal", "runpod", "beam", "spaces",
 ))
 # fmt: on
 _PLACING_MODULES = frozenset(("deepspeed", "tensor_parallel", "accelerate", "fairscale", "parallelformers", "ipex_llm"))
@@ -282,7 +282,7 @@ def _runs_it(module: Module, node: ast.expr, parent: ast.AST) -> bool:
         return True
     if isinstance(parent.func, ast.Name) and parent.func.id in _HARMLESS:
         return False
-    return module.resolve(parent.func) != "torch.compile" and not _is_own_function(module, parent)
+    return module.resolve(parent.func) not in WRAPPERS and not _is_own_function(module, parent)
 
 
 def _is_own_function(module: Module, call: ast.Call) -> bool:

@@ -54,6 +54,13 @@ def is_model_class(name: str) -> bool:
     return "Model" in last or "For" in last
 
 
+def is_pipeline(dotted: str) -> bool:
+    """Whether a resolved name makes a pipeline: `pipeline` itself or a class like `TextGenerationPipeline`."""
+    root, _, last = dotted.partition(".")
+    last = last.rsplit(".", 1)[-1]
+    return root == "transformers" and (last == "pipeline" or (last.endswith("Pipeline") and last[:1].isupper()))
+
+
 def is_tokenizer_class(name: str) -> bool:
     """Whether a transformers class turns text into ids."""
     return any(word in name.rsplit(".", 1)[-1] for word in ("Tokenizer", "Processor"))
@@ -68,7 +75,7 @@ class Tracks:
         self.tokenizers: list[ast.Call] = []
         for call in module.calls:
             name = loader_class(module, call)
-            if module.resolve(call.func) in ("transformers.pipeline", "transformers.pipelines.pipeline"):
+            if is_pipeline(module.resolve(call.func)):
                 self.loads.append(call)
             elif name and is_tokenizer_class(name):
                 self.tokenizers.append(call)
@@ -192,7 +199,8 @@ def _plain(module: Module, node: ast.expr) -> str:
     return module.text(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
-def wrapped_model(call: ast.Call) -> ast.expr | None:
-    """The model object that `pipeline(...)` is built around; None when it loads one by name."""
-    value = keyword(call, "model") or (call.args[1] if len(call.args) > 1 else None)
+def wrapped_model(module: Module, call: ast.Call) -> ast.expr | None:
+    """The model object that a pipeline is built around; None when it loads one by name."""
+    position = 1 if module.resolve(call.func).endswith("pipeline") else 0
+    value = keyword(call, "model") or (call.args[position] if len(call.args) > position else None)
     return None if value is None or isinstance(constant(value), str) else value

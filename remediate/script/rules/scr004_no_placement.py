@@ -63,7 +63,7 @@ def needs_device_map(file: FileFacts, wanted: Wanted) -> bool:
         and file.is_inference
         and any(load.kind == "model" and device_of_load(file, load) is Device.NONE for load in file.models)
     )
-    return has_one or (is_missing and not _obstacle(file))
+    return has_one or (is_missing and not obstacle_to_moving(file))
 
 
 def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]:
@@ -73,7 +73,7 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
     for load in file.models:
         if device_of_load(file, load) is not Device.NONE or _picks_gpu(load, wanted):
             continue
-        obstacle = _obstacle(file)
+        obstacle = obstacle_to_moving(file)
         call = module.call_at(load.start, load.end)
         text = _addition(load, wanted)
         has_pipeline = any(other.wraps for other in file.loads)
@@ -96,7 +96,7 @@ def _addition(load: Load, wanted: Wanted) -> str:
     return 'device_map="cuda"' if wanted.has("accelerate") and is_plain else '.to("cuda")'
 
 
-def _obstacle(file: FileFacts) -> str:
+def obstacle_to_moving(file: FileFacts) -> str:
     """Why the model is not moved; empty when it can be, with everything that goes into it."""
     if len(file.models) != 1:
         return f"the script loads {len(file.models)} models"

@@ -16,10 +16,10 @@ _WHY = "moving a model that accelerate dispatched does nothing, or raises where 
 
 
 def _moves(load: Load) -> list[Placement]:
-    """The moves after a device map or quantisation that already placed the model."""
+    """The moves that always follow a device map or quantisation; another branch may need its own."""
     if not any(placement.how in ("device_map", "quantised") for placement in load.placements):
         return []
-    return [placement for placement in load.placements if placement.how in ("to", "cuda")]
+    return [placement for placement in load.placements if placement.how in ("to", "cuda") and placement.is_direct]
 
 
 def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
@@ -43,8 +43,8 @@ def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
 def _obstacle(file: FileFacts, load: Load, move: Placement) -> str:
     if len(file.models) > 1:
         return "the script loads several models"
-    if not move.is_direct:
-        return "it stands on another path than the load, or does more than move"
+    if not move.is_plain:
+        return "it does more than move"
     if move.device is not Device.CUDA or load.placements[0].device not in (Device.CUDA, Device.AUTO):
         return "the two places are not the same GPU for certain"
     return ""

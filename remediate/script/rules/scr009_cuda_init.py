@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 from remediate.model import Explanation, Outcome
 from remediate.script import edits
-from remediate.script.facts import Device, FileFacts, Scope
+from remediate.script.facts import Device, FileFacts, Load, Scope
 from remediate.script.reading.module import Module
 from remediate.script.rules.base import Fix, Held, Rule, Verdict, Wanted, advice, describe, device_of_load, same
+from remediate.script.rules.scr004_no_placement import obstacle_to_moving
 from remediate.script.source import Edit
 
 PRIVATE = "torch.cuda._lazy_init"
@@ -45,7 +46,7 @@ def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
 def _without_init(file: FileFacts, wanted: Wanted) -> Verdict:
     why_not = _reason_to_leave(file, wanted)
     if why_not:
-        return same(file.models[0].line, f"CUDA starts with the first use, and has to: {why_not}")
+        return same(file.models[0].line, f"CUDA is left to start with the first use: {why_not}")
     return Verdict(
         file.torch_line or file.models[0].line,
         Outcome.DIFFERS,
@@ -67,10 +68,14 @@ def _reason_to_leave(file: FileFacts, wanted: Wanted) -> str:
         return "one process runs for each GPU"
     if not all(load.scope in _AT_START for load in file.models):
         return f"the model is not loaded at start ({file.models[0].because})"
-    devices = {device_of_load(file, load) for load in file.models}
-    if wanted.wish.device is None or devices <= {Device.CPU, Device.OTHER}:
-        return "the model is not meant for the GPU"
+    if wanted.wish.device is None or not all(_is_for_gpu(file, load) for load in file.models):
+        return "it is not certain that the model runs on the GPU"
     return ""
+
+
+def _is_for_gpu(file: FileFacts, load: Load) -> bool:
+    device = device_of_load(file, load)
+    return device in (Device.CUDA, Device.AUTO) or (device is Device.NONE and not obstacle_to_moving(file))
 
 
 def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]:
