@@ -26,6 +26,8 @@ class ConfigFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     requirements: str | None = None
     gpu: str | tuple[str, ...] = ()
     """UUIDs or indices."""
+    board: str | None = None
+    """A simulated board, by name or path."""
     index_url: str | None = None
     find_links: str | tuple[str, ...] = ()
     no_index: bool = False
@@ -70,15 +72,18 @@ class Config:
             scripts=request.scripts or tuple(self._path(script) for script in _many(self.file.script)),
             requirements=request.requirements or self._optional_path(self.file.requirements),
             gpus=request.gpus or _many(self.file.gpu),
+            board=request.board or self._named(self.file.board),
         )
 
     @property
     def profile(self) -> str | None:
         """Name, or path made absolute."""
-        name = self.file.profile
-        if name is None or self.place is None or ("/" not in name and not name.endswith(".toml")):
-            return name
-        return self._path(name)
+        return self._named(self.file.profile)
+
+    def _named(self, name: str | None) -> str | None:
+        """A name as it is, a path made absolute."""
+        is_path = name is not None and ("/" in name or name.endswith((".toml", ".json")))
+        return self._path(name) if name is not None and is_path else name
 
     def _optional_path(self, path: str | None) -> str | None:
         return None if path is None else self._path(path)

@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from remediate.errors import RemediateError
@@ -74,6 +74,25 @@ class Console:
         """An empty line and a bold one."""
         self._write("")
         self._write(self.paint(harmless(text), "bold"))
+
+    def rule(self, text: str) -> None:
+        """A bold line with a line of dashes below it, to part the steps of something long."""
+        for line in wrap(one_line(text), self.width):
+            self._write(self.paint(line, "bold"))
+        self._write(self.paint("-" * min(len(text), self.width), "dim"))
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Columns as wide as their widest entry; the last one is wrapped within its column."""
+        clean = [[one_line(cell) for cell in row] for row in rows]
+        widths = [max(len(row[column]) for row in [list(head), *clean]) for column in range(len(head))]
+        lead = sum(widths[:-1]) + 2 * len(widths)
+        for row in [list(head), *clean]:
+            cells = [cell.rjust(width) for cell, width in zip(row[:-1], widths[:-1], strict=True)]
+            last = wrap(row[-1], self.width - lead)
+            line = "  " + "  ".join([*cells, last[0]])
+            self._write(self.paint(line, "dim") if row == list(head) else line)
+            for rest in last[1:]:
+                self._write(" " * lead + rest)
 
     def item(self, mark: str, colour: str, text: str, *, indent: int = 2, tail: str = "") -> None:
         """A marked entry, wrapped below its own text; `tail` is dim and stands at the end."""

@@ -45,7 +45,8 @@ def print_finding(console: Console, finding: Finding) -> None:
     """One line with mark and code; below it the evidence and the reason, where it is not `same`."""
     mark, colour = ("i", "cyan") if finding.is_advice else MARKS[finding.outcome]
     word = "" if finding.outcome in (Outcome.SAME, Outcome.DIFFERS) or finding.is_advice else f"{finding.outcome}: "
-    console.item(mark, colour, f"{word}{finding.summary}", tail=finding.code)
+    where = "" if finding.target in finding.summary else f"{finding.target}: "
+    console.item(mark, colour, f"{where}{word}{finding.summary}", tail=finding.code)
     if finding.outcome is Outcome.SAME:
         return
     for line in finding.evidence:
@@ -86,7 +87,7 @@ def _mark(change: Change) -> str:
 
 def risks(change: Change) -> str:
     """The change's risks in words."""
-    return ", ".join(RISK_WORDS[risk] for risk in change.risks)
+    return ", ".join(RISK_WORDS[risk] for risk in change.risks) or "none"
 
 
 def print_diffs(console: Console, changes: Iterable[Change]) -> None:

@@ -48,11 +48,12 @@ def verify(
         print_choices(console, made.choices)
         print_findings(console, made.findings)
         console.line()
-        console.text(_verdict(made), style="bold")
+        console.text(verdict(made), style="bold")
     raise typer.Exit(check_code(made))
 
 
-def _verdict(made: Plan) -> str:
+def verdict(made: Plan) -> str:
+    """One sentence on how the host stands."""
     from remediate.cli.report import plural
 
     if not made.differences and not made.unknowns:

@@ -139,6 +139,15 @@ def shipped_boards() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _SHIPPED.glob("*.json")))
 
 
+def board_content(name: str) -> bytes:
+    """The file of a board that comes with the program, to make a copy of.
+
+    Raises:
+        DocumentError: there is no such board.
+    """
+    return _read(_locate(name)[0])
+
+
 def _locate(place: str) -> tuple[Path, Path]:
     """Board file and state file. A shipped board's state goes to the user's state folder, not beside the program."""
     path = Path(place)
