@@ -47,7 +47,7 @@ def perform(operation: Operation, context: Context) -> Performed:
         ApplyError: nvidia-smi refused or failed, or the value read back is another one.
     """
     if state(operation, context) is State.AFTER:
-        return Performed(f"{_name(operation)} is {_show(operation, operation.after)} already", changed=False)
+        return Performed(f"{_name(operation)}: {_show(operation, operation.after)} already", changed=False)
     return _set(operation, operation.after, operation.argv, context)
 
 
@@ -62,10 +62,10 @@ def undo(operation: Operation, prepared: Any, context: Context) -> Performed:
     present = read_setting(operation, context)
     if not isinstance(present, Unknown):
         if is_same_value(operation.setting, present, before):
-            return Performed(f"{_name(operation)} is {_show(operation, before)} as before", changed=False)
+            return Performed(f"{_name(operation)}: {_show(operation, before)} as before", changed=False)
         if not is_same_value(operation.setting, present, operation.after):
             raise EditedSinceError(
-                f"{_name(operation)} is {_show(operation, present)}: it was set by somebody else after the run",
+                f"{_name(operation)} was set to {_show(operation, present)} by somebody else after the run",
                 cause=f"the run left it at {_show(operation, operation.after)}; it is left as it is",
                 hint=f"to have the former value back, set {_show(operation, before)} yourself",
             )
@@ -130,7 +130,7 @@ def _set(operation: Operation, value: str, argv: tuple[str, ...], context: Conte
         raise _not_done(
             operation, value, f"it reads {_show(operation, present)} afterwards; nvidia-smi answered `{reply.line}`"
         )
-    return Performed(f"{_name(operation)} is {wanted}, read back", output=done.stdout)
+    return Performed(f"{_name(operation)}: {wanted}, read back", output=done.stdout)
 
 
 def _refuse(operation: Operation, value: str, done: Completed, reply: Reply) -> None:

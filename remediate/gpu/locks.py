@@ -114,7 +114,8 @@ def _judge(
     operation = None
     if operation_values is not None:
         setting, before, after = operation_values
-        observed, wanted = show_value(setting, before), show_value(setting, after)
+        observed = show_value(setting, before) if before else "not known"
+        wanted = show_value(setting, after)
         operation = operation_for(device, setting, before, after)
     return Judgement(CLOCKS, device, outcome, summary, observed, wanted, evidence, why="clocks", operation=operation)
 

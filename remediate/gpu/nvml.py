@@ -112,11 +112,14 @@ def ask(nvml: Nvml, function: str, *arguments: Any) -> Any:
 
 def ask_first(nvml: Nvml, functions: tuple[str, ...], *arguments: Any) -> Any:
     """The answer of the first function that this driver and package offer: new name first, former names after it."""
-    answer: Any = unknown_for(FUNCTION_NOT_FOUND)
+    missing = unknown_for(FUNCTION_NOT_FOUND)
+    answer: Any = _OLD_PYNVML
     for function in functions:
-        answer = ask(nvml, function, *arguments)
-        if answer not in (unknown_for(FUNCTION_NOT_FOUND), _OLD_PYNVML):
-            break
+        latest = ask(nvml, function, *arguments)
+        if latest not in (missing, _OLD_PYNVML):
+            return latest
+        # A driver without the function says more than a package without it.
+        answer = missing if missing in (answer, latest) else latest
     return answer
 
 

@@ -50,7 +50,7 @@ from remediate.gpu.numbers import (
 from remediate.gpu.nvml import FUNCTION_NOT_FOUND, Nvml, ask, ask_first, unknown_for
 from remediate.model import Reading, Unknown, UnknownKind
 from remediate.subject import Ledger
-from remediate.units import mebibytes, watts
+from remediate.units import BYTES_PER_MIB, mebibytes, watts
 
 ZERO_LIMIT = Unknown(UnknownKind.FAILED, "the driver answers 0 W, which is no limit")
 """Some vGPU guests answer 0 with success (triton-inference-server/tensorrtllm_backend#363)."""
@@ -226,10 +226,17 @@ def _read_memory(nvml: Nvml, handle: Any) -> Memory:
         return Memory(info, info, info)
     reserved = getattr(info, "reserved", None)
     return Memory(
-        total_mib=mebibytes(info.total),
-        used_mib=mebibytes(info.used),
-        reserved_mib=unknown_for(FUNCTION_NOT_FOUND) if reserved is None else mebibytes(reserved),
+        total_mib=_mebibytes_up(info.total),
+        used_mib=_mebibytes_up(info.used),
+        reserved_mib=unknown_for(FUNCTION_NOT_FOUND) if reserved is None else _mebibytes_up(reserved),
     )
+
+
+def _mebibytes_up(count: int) -> int:
+    """Framebuffer memory in MiB from bytes, rounded up as nvidia-smi does: 615.06 MiB reserved on an H200 is shown as
+    616 (driver 580.159.04). A process's memory is rounded down.
+    """
+    return -(-count // BYTES_PER_MIB)
 
 
 def _read_processes(nvml: Nvml, handle: Any, host: Surroundings) -> Reading[tuple[Process, ...]]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from remediate.errors import InternalError
 from remediate.gpu.commands import Operation
 from remediate.gpu.facts import GpuFacts
@@ -18,10 +20,10 @@ from remediate.subject import Context, Ledger, Observed, Proposal, Settings, Sit
 class GpuSubject:
     """Implements `remediate.subject.Subject`."""
 
-    name = "gpu"
-    title = "GPU"
-    facts_type = GpuFacts
-    operation_type = Operation
+    name: str = "gpu"
+    title: str = "GPU"
+    facts_type: type[msgspec.Struct] = GpuFacts
+    operation_type: Any = Operation
 
     def observe(self, request: Request, settings: Settings, ledger: Ledger) -> Observed:
         """The real GPUs, or the simulated board that the request names."""
