@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from remediate.model import Finding, Outcome, Unknown
 from remediate.packages.advisories import find_advisories
@@ -116,31 +117,32 @@ def _compare_requirements(facts: PackagesFacts, pins: Mapping[str, PlannedPin], 
     if plan.unreadable is not None:
         yield Finding("PKG003", SUBJECT, facts.requirements[0].path, Outcome.UNKNOWN, plan.unreadable.reason)
         return
-    yield from (_compare_line(facts, pin, plan) for pin in judged if pin.pin.required or plan.place_of(pin.name))
+    lines = (_compare_line(facts, pin, plan) for pin in judged)
+    yield from (finding for finding in lines if finding is not None)
     if facts.other_sources:
         names = ", ".join(facts.other_sources)
         summary = f"dependencies are stated in {names} too, which is not edited"
         yield Finding("PKG012", SUBJECT, "other files", Outcome.DIFFERS, summary, is_advice=True)
 
 
-def _compare_line(facts: PackagesFacts, pin: PlannedPin, plan: RequirementsPlan) -> Finding:
-    file = plan.place_of(pin.name)
+def _compare_line(facts: PackagesFacts, pin: PlannedPin, plan: RequirementsPlan) -> Finding | None:
+    """None for an optional distribution that no file names."""
     wanted = f"{pin.name}=={pin.planned}"
-    if file is None:
-        name = facts.requirements[0].path
-        return Finding("PKG003", SUBJECT, pin.name, Outcome.SAME, f"`{name}` pins {wanted}", wanted, wanted)
-    obstacle = next((found for found in file.obstacles if found.name == pin.name), None)
-    place = f"{file.facts.path}:{obstacle.line}" if obstacle and obstacle.line else file.facts.path
-    return Finding(
-        "PKG003",
-        SUBJECT,
-        pin.name,
-        Outcome.UNSUPPORTED if obstacle else Outcome.DIFFERS,
-        f"`{place}` does not pin {wanted}" + (f": {obstacle.because}" if obstacle else ""),
-        wanted=wanted,
-        evidence=(place,),
-        reason=pin.pin.reason,
-    )
+    obstacle, edit = plan.obstacle_of(pin.name), plan.edit_of(pin.name)
+    if obstacle is not None:
+        place = f"{Path(obstacle.place).name}:{obstacle.line}" if obstacle.line else Path(obstacle.place).name
+        summary = f"{place} does not pin {wanted}: {obstacle.because}"
+        evidence = (obstacle.place,)
+        return Finding("PKG003", SUBJECT, pin.name, Outcome.UNSUPPORTED, summary, "", wanted, evidence)
+    if edit is not None:
+        file, line = edit
+        name = Path(file.facts.path).name
+        summary = f"{name}:{line.line} says {line.was}, wanted is {wanted}" if line.line else f"{name} lacks {wanted}"
+        return Finding("PKG003", SUBJECT, pin.name, Outcome.DIFFERS, summary, line.was, wanted)
+    if not pin.pin.required and pin.name not in plan.stated:
+        return None
+    summary = f"{Path(facts.requirements[0].path).name} pins {wanted}"
+    return Finding("PKG003", SUBJECT, pin.name, Outcome.SAME, summary, wanted, wanted)
 
 
 def _compare_blockers(

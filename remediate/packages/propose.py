@@ -39,12 +39,12 @@ def _propose_edits(
     withheld: list[Withheld] = []
     for file in plan.files:
         name = _relative(file.facts.path, plan)
-        if file.edited:
+        if file.edits:
             blocker = next((found for found in blockers if found.also_requirements), None)
             if blocker is None:
                 changes.append(_edit(file, name, pins))
             else:
-                summary = f"pin {', '.join(file.edited)}"
+                summary = f"pin {', '.join(edit.name for edit in file.edits)}"
                 withheld.append(Withheld(("PKG003",), _SUBJECT, name, summary, blocker.because, blocker.enable))
         for obstacle in file.obstacles:
             wanted = f"{obstacle.name}=={pins[obstacle.name].planned}"
@@ -62,14 +62,26 @@ def _edit(file: FilePlan, name: str, pins: Mapping[str, PlannedPin]) -> Change:
         codes=("PKG003",),
         target=name,
         title=f"pins in {name}",
-        before="absent" if file.before is None else f"{len(file.edited)} not pinned as wanted",
+        before="absent" if file.before is None else _lines_before(file),
         after="created" if file.before is None else "pinned",
         reason="the environment can be built again as it is",
         risks=(Risk.SAFE,),
-        depends_on={f"installed:{pin}": pins[pin].installed or "" for pin in file.edited},
+        depends_on={f"installed:{edit.name}": pins[edit.name].installed or "" for edit in file.edits},
         operation=plan_edit(path, file.before, file.after),
+        items=tuple(
+            ChangeItem(edit.name, edit.was or "not stated", f"{edit.name}=={pins[edit.name].planned}", "")
+            for edit in file.edits
+        ),
         diff=without_credentials(diff(path, file.before, file.after)),
     )
+
+
+def _lines_before(file: FilePlan) -> str:
+    if file.before is None:
+        return "absent"
+    others = sum(1 for edit in file.edits if edit.line)
+    counts = ((others, "otherwise"), (len(file.edits) - others, "not stated"))
+    return ", ".join(f"{count} {what}" for count, what in counts if count)
 
 
 def _propose_install(
@@ -172,7 +184,7 @@ def _artifacts(
         return ()
     if not plan.files:
         return (Artifact("requirements.txt", _new_file(facts, situation, pins)),)
-    shown = [file for index, file in enumerate(plan.files) if index == 0 or file.edited]
+    shown = [file for index, file in enumerate(plan.files) if index == 0 or file.edits]
     names = [_relative(file.facts.path, plan).replace(os.sep, "_") for file in shown]
     return tuple(Artifact(name, file.after) for name, file in zip(names, shown, strict=True))
 

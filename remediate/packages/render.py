@@ -29,6 +29,15 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A line that changes, or is added (`line` 0); `was` is what it says now about the distribution."""
+
+    name: str
+    line: int = 0
+    was: str = ""
+
+
+@dataclass(frozen=True)
 class Obstacle:
     """A line that should be pinned and is left as it is, and why."""
 
@@ -44,20 +53,20 @@ class Rendered:
 
     Attributes:
         content: the bytes; equal to the former ones when nothing had to change.
-        edited: canonical names of lines that changed or were added.
+        edits: lines that change or are added.
         obstacles: lines that were left alone.
         settled: names that the file states in a line that holds for the target.
     """
 
     content: bytes
-    edited: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
     settled: frozenset[str] = frozenset()
 
 
 @dataclass
 class _Work:
-    edited: list[str] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
     obstacles: list[Obstacle] = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
 
@@ -80,7 +89,7 @@ def render_pins(
         _render_line(line, document, wanted, work, environment, is_constraints=is_constraints)
         for line in document.lines
     )
-    return Rendered(document.encode(text), tuple(work.edited), tuple(work.obstacles), frozenset(work.settled))
+    return Rendered(document.encode(text), tuple(work.edits), tuple(work.obstacles), frozenset(work.settled))
 
 
 def add_pins(document: Document, wanted: Mapping[str, Wanted], names: Iterable[str], profile: str) -> Rendered:
@@ -104,7 +113,7 @@ def add_pins(document: Document, wanted: Mapping[str, Wanted], names: Iterable[s
     if not any(line.raw.strip() == header for line in document.lines):
         text += header + newline
     text += "".join(f"{name}=={wanted[name].version}{_comment(wanted[name].reason)}{newline}" for name in missing)
-    return Rendered(document.encode(text), tuple(missing))
+    return Rendered(document.encode(text), tuple(map(Edit, missing)))
 
 
 def is_pinned(line: Line, version: str, *, keep_local: bool) -> bool:
@@ -155,7 +164,7 @@ def _render_line(
     if because:
         work.obstacles.append(Obstacle(line.name, document.place, line.number, because))
         return line.raw
-    work.edited.append(line.name)
+    work.edits.append(Edit(line.name, line.number, f"{line.head}{line.specifier}"))
     return _pinned_line(line, wish)
 
 

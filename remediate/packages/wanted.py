@@ -9,7 +9,7 @@ from remediate.model import Unknown
 from remediate.packages.environment import marker_environment
 from remediate.packages.facts import PackagesFacts, RequirementsFileFacts
 from remediate.packages.pins import PlannedPin
-from remediate.packages.render import Obstacle, Rendered, Wanted, add_pins, render_pins
+from remediate.packages.render import Edit, Obstacle, Rendered, Wanted, add_pins, render_pins
 from remediate.packages.requirements import parse
 from remediate.packages.sources import content_of
 
@@ -21,14 +21,14 @@ class FilePlan:
     Attributes:
         before: its bytes; None when it does not exist.
         after: the bytes that it should have.
-        edited: names whose lines change or are added.
+        edits: lines that change or are added.
         obstacles: lines that should change and can't.
     """
 
     facts: RequirementsFileFacts
     before: bytes | None
     after: bytes
-    edited: tuple[str, ...]
+    edits: tuple[Edit, ...]
     obstacles: tuple[Obstacle, ...]
 
 
@@ -37,18 +37,21 @@ class RequirementsPlan:
     """All requirements files, the chosen one first.
 
     Attributes:
+        stated: governed names that a line of some file, constraints aside, is about.
         unreadable: why a file could not be read; nothing is edited then, for what it holds is not known.
     """
 
     files: tuple[FilePlan, ...] = ()
+    stated: frozenset[str] = frozenset()
     unreadable: Unknown | None = None
 
-    def place_of(self, name: str) -> FilePlan | None:
-        """The file whose line of that distribution changes or should change, or None."""
-        for file in self.files:
-            if name in file.edited or any(obstacle.name == name for obstacle in file.obstacles):
-                return file
-        return None
+    def obstacle_of(self, name: str) -> Obstacle | None:
+        """The first line of that distribution that should change and can't."""
+        return next((found for file in self.files for found in file.obstacles if found.name == name), None)
+
+    def edit_of(self, name: str) -> tuple[FilePlan, Edit] | None:
+        """The first line of that distribution that changes or is added, with its file."""
+        return next(((file, edit) for file in self.files for edit in file.edits if edit.name == name), None)
 
 
 def plan_requirements(facts: PackagesFacts, pins: Mapping[str, PlannedPin], profile: str) -> RequirementsPlan:
@@ -76,7 +79,8 @@ def plan_requirements(facts: PackagesFacts, pins: Mapping[str, PlannedPin], prof
                 add_pins(parse(result.content, file.path), wanted, missing if index == 0 else (), profile),
             )
             for index, (file, before, result) in enumerate(rendered)
-        )
+        ),
+        frozenset(settled),
     )
 
 
@@ -86,10 +90,10 @@ def _finish(
     result: Rendered,
     added: Rendered,
 ) -> FilePlan:
-    edited = result.edited + added.edited
+    edits = result.edits + added.edits
     obstacles = result.obstacles + added.obstacles
-    if edited and not file.is_inside:
+    if edits and not file.is_inside:
         because = "the file lies outside of the folder and may belong to others"
-        obstacles += tuple(Obstacle(name, file.path, 0, because) for name in edited)
+        obstacles += tuple(Obstacle(edit.name, file.path, edit.line, because) for edit in edits)
         return FilePlan(file, before, before or b"", (), obstacles)
-    return FilePlan(file, before, added.content, edited, obstacles)
+    return FilePlan(file, before, added.content, edits, obstacles)

@@ -333,7 +333,7 @@ def test_an_included_file_is_edited_and_an_outer_one_is_not() -> None:
     proposal = propose(facts, profile_of(torch=TORCH, numpy=Pin(version="1.26.4")))
     assert [item.id for item in proposal.changes] == ["packages:requirements:/s/sub/gpu.txt"]
     assert [artifact.name for artifact in proposal.artifacts] == ["requirements.txt", "sub_gpu.txt"]
-    assert [item.target for item in proposal.withheld] == ["outer.txt"]
+    assert [item.target for item in proposal.withheld] == ["outer.txt:1"]
 
 
 def test_sources_of_user_and_profile() -> None:
