@@ -43,6 +43,8 @@ def _read_named(path: Path) -> FileFacts:
     from remediate.script.reading.layout import read_layout
 
     try:
+        if not path.is_file() and path.exists():
+            raise OSError("it is not a regular file")
         raw = path.read_bytes()
     except OSError as error:
         hint = "check the path" if isinstance(error, FileNotFoundError) else "check that it is a readable file"

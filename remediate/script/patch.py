@@ -10,6 +10,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from remediate.script.facts import FileFacts
 from remediate.script.reading.layout import read_layout
@@ -17,6 +18,8 @@ from remediate.script.reading.module import Module
 from remediate.script.rules import RULES
 from remediate.script.rules.base import Fix, Held, Wanted
 from remediate.script.source import Edit, Source, SourceError, decode
+
+P = TypeVar("P", Fix, Held)
 
 MAX_FIXES = 60
 """More than any real script needs; a set of rules that undo each other ends here and changes nothing."""
@@ -62,16 +65,23 @@ def patch(path: str, raw: bytes, wanted: Wanted, skip: Set[str] = frozenset()) -
         made, held = _next_fix(file, module, wanted, skip, refused)
         if made is None:
             held += [(code, item) for (code, _), item in refused.items()]
-            there = [(code, replace(item, line=_origin(module.source, item.line, history))) for code, item in held]
-            return Patch(current, tuple(fixes), tuple(there))
+            return Patch(
+                current, tuple(fixes), tuple((code, _moved_back(item, module.source, history)) for code, item in held)
+            )
         code, fix, content = made
-        fixes.append((code, replace(fix, line=_origin(module.source, fix.line, history))))
+        fixes.append((code, _moved_back(fix, module.source, history)))
         history.append((module.source, fix.edits))
         current = content
     held_all = Held(
         1, "patch the script", f"the rules did not come to rest after {MAX_FIXES} fixes", "report this script"
     )
     return Patch(raw, (), (("SCR000", held_all),))
+
+
+def _moved_back(item: P, source: Source, history: Sequence[tuple[Source, tuple[Edit, ...]]]) -> P:
+    """The same with the lines of the original file."""
+    line = _origin(source, item.line, history)
+    return replace(item, line=line, end_line=max(line, _origin(source, item.end_line or item.line, history)))
 
 
 def _origin(source: Source, line: int, history: Sequence[tuple[Source, tuple[Edit, ...]]]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -144,21 +144,28 @@ class Source:
         return b"".join([*pieces, self.raw[at:]])
 
 
+def _first_lines(raw: bytes) -> Iterator[bytes]:
+    """The two lines that may hold a coding cookie; a lone CR ends a line for the interpreter too."""
+    for line in _LINE_BREAK_BYTES.split(raw, maxsplit=2)[:2]:
+        yield line + b"\n"
+
+
 def decode(raw: bytes) -> Source:
     """Decode a Python file as the interpreter would: byte order mark, coding cookie (PEP 263), else UTF-8.
 
     Raises:
         SourceError: binary, an unknown coding cookie, or bytes that the encoding does not allow.
     """
-    import io
     import tokenize
 
     if b"\0" in raw:
         raise SourceError("it holds NUL bytes, so it is not Python text", raw[: raw.index(b"\0")].count(b"\n") + 1)
     try:
-        name, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
+        name, _ = tokenize.detect_encoding(_first_lines(raw).__next__)
     except SyntaxError as error:
-        raise SourceError(str(error.msg), 1) from error
+        problem = str(error.msg)
+        is_undeclared = problem.startswith("invalid or missing")
+        raise SourceError("it is not utf-8 and names no encoding" if is_undeclared else problem, 1) from error
     bom = len(codecs.BOM_UTF8) if name == "utf-8-sig" else 0
     encoding = "utf-8" if bom else name
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from remediate import files
 from remediate.model import Explanation, Facts, Finding, Performed, Request, State
 from remediate.profile.schema import Profile
@@ -17,7 +19,7 @@ class ScriptSubject:
 
     name = "script"
     title = "Script"
-    facts_type = ScriptFacts
+    facts_type: type[msgspec.Struct] = ScriptFacts
     operation_type = files.FileEdit
 
     def observe(self, request: Request, settings: Settings, ledger: Ledger) -> Observed:
