@@ -59,7 +59,7 @@ def _judge_pair(device: Device, table: ClockTable, wanted: str) -> Judgement:
         f"applications clocks are {now}" + ("" if is_same else f", wanted {target}"),
         observed=now,
         wanted=target,
-        evidence=(f"supported at {table.memory_mhz} MHz memory: {table.graphics} MHz graphics", *_present(device)),
+        evidence=(_supported(table), *_present(device)),
         why="clocks",
         operation=None if is_same else operation_for(device, Setting.APPLICATION_CLOCKS, present, wanted),
     )
@@ -101,6 +101,12 @@ def _adapted(device: Device, wish: GpuWish, memory_mhz: int, graphics_mhz: int) 
 
 def _unclear(device: Device, summary: str) -> Judgement:
     return Judgement(CLOCKS, device, Outcome.UNKNOWN, summary, why="clocks")
+
+
+def _supported(table: ClockTable) -> str:
+    clocks = table.graphics_mhz
+    listed = f"{len(clocks)} graphics clocks, {min(clocks)} to {max(clocks)} MHz"
+    return f"the board lists {listed}, at {table.memory_mhz} MHz memory"
 
 
 def _present(device: Device) -> tuple[str, ...]:

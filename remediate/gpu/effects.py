@@ -47,7 +47,7 @@ def perform(operation: Operation, context: Context) -> Performed:
         ApplyError: nvidia-smi refused or failed, or the value read back is another one.
     """
     if state(operation, context) is State.AFTER:
-        return Performed(f"{_name(operation)}: {_show(operation, operation.after)} already", changed=False)
+        return Performed(f"{_show(operation, operation.after)} already", changed=False)
     return _set(operation, operation.after, operation.argv, context)
 
 
@@ -62,7 +62,7 @@ def undo(operation: Operation, prepared: Any, context: Context) -> Performed:
     present = read_setting(operation, context)
     if not isinstance(present, Unknown):
         if is_same_value(operation.setting, present, before):
-            return Performed(f"{_name(operation)}: {_show(operation, before)} as before", changed=False)
+            return Performed(f"{_show(operation, before)} already", changed=False)
         if not is_same_value(operation.setting, present, operation.after):
             raise EditedSinceError(
                 f"{_name(operation)} was set to {_show(operation, present)} by somebody else after the run",
@@ -123,14 +123,14 @@ def _set(operation: Operation, value: str, argv: tuple[str, ...], context: Conte
         if reply.answer is Answer.UNCLEAR:
             cause = f"nvidia-smi answered `{reply.line}`, and locked clocks can't be read back"
             raise _not_done(operation, value, cause)
-        return Performed(f"{_name(operation)}: {wanted} (can't be read back)", output=done.stdout)
+        return Performed(f"{wanted}; nvidia-smi confirms it, and no driver call reads it back", output=done.stdout)
     if isinstance(present, Unknown):
         raise _not_done(operation, value, f"it could not be read back: {present.reason}; nvidia-smi: `{reply.line}`")
     if not is_same_value(operation.setting, present, value):
         raise _not_done(
             operation, value, f"it reads {_show(operation, present)} afterwards; nvidia-smi answered `{reply.line}`"
         )
-    return Performed(f"{_name(operation)}: {wanted}, read back", output=done.stdout)
+    return Performed(f"{wanted}, read back", output=done.stdout)
 
 
 def _refuse(operation: Operation, value: str, done: Completed, reply: Reply) -> None:
@@ -149,7 +149,10 @@ def _not_done(operation: Operation, value: str, cause: str) -> ApplyError:
     return ApplyError(
         f"{_name(operation)} was not set to {_show(operation, value)}",
         cause=cause,
-        hint="run `remediate plan` again: it reads afresh what the device supports and how it stands",
+        hint=(
+            "run `remediate plan` again: it reads afresh what the device supports and how it stands. With persistence "
+            "mode off a setting is lost as soon as the last client leaves, and nvidia-smi may be that client"
+        ),
     )
 
 

@@ -45,14 +45,22 @@ class Judgement:
 
 def operation_for(device: Device, setting: Setting, before: str, after: str) -> Operation | None:
     """The operation, or None where the device can't be named safely."""
-    if isinstance(device.uuid, Unknown):
-        return None
-    return make_operation(setting, device.uuid, device.index, before, after)
+    uuid = _safe_uuid(device)
+    return None if uuid is None else make_operation(setting, uuid, device.index, before, after)
 
 
 def commands_for(device: Device, setting: Setting, value: str) -> tuple[tuple[str, ...], ...]:
     """The command as something for a person to run."""
-    return () if isinstance(device.uuid, Unknown) else (command(setting, device.uuid, value),)
+    uuid = _safe_uuid(device)
+    return () if uuid is None else (command(setting, uuid, value),)
+
+
+def _safe_uuid(device: Device) -> str | None:
+    """The UUID, if it looks like one: facts may come from a file, and nvidia-smi must not take it for an option."""
+    uuid = device.uuid
+    if isinstance(uuid, Unknown) or uuid.startswith("-"):
+        return None
+    return uuid if uuid.isascii() and uuid.replace("-", "").isalnum() else None
 
 
 def outcome_of(unknown: Unknown) -> Outcome:

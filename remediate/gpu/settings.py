@@ -9,7 +9,7 @@ import msgspec
 from remediate.gpu.clocks import judge_clocks
 from remediate.gpu.facts import Device, GpuFacts
 from remediate.gpu.health import judge_processes, judge_throttling
-from remediate.gpu.judgement import LOST, NO_DRIVER, Judgement
+from remediate.gpu.judgement import LOST, NO_DRIVER, Judgement, first_unknown
 from remediate.gpu.modes import judge_persistence_mode
 from remediate.gpu.numbers import VGPU_GUEST
 from remediate.gpu.nvml import hint_for
@@ -43,11 +43,11 @@ def _judge_device(facts: GpuFacts, device: Device, wish: GpuWish, is_root: bool)
     if gone is not None:
         summary = f"the device can't be read: {gone.reason}"
         return (Judgement(LOST, device, Outcome.UNKNOWN, summary, is_advice=not has_wishes(wish)),)
-    settings = (
-        *judge_persistence_mode(device, wish, facts.persistence_daemon),
-        *judge_power_limit(device, wish),
-        *judge_clocks(device, wish),
-    )
+    settings = judge_persistence_mode(device, wish, facts.persistence_daemon)
+    lasting = (*judge_power_limit(device, wish), *judge_clocks(device, wish))
+    if device.persistence_mode is False and not wish.persistence_mode:
+        lasting = tuple(_volatile(found) for found in lasting)
+    settings += lasting
     obstacle = _obstacle(facts, device, is_root)
     if obstacle:
         settings = tuple(_hold_back(found, obstacle) for found in settings)
@@ -56,9 +56,10 @@ def _judge_device(facts: GpuFacts, device: Device, wish: GpuWish, is_root: bool)
 
 def _no_device(facts: GpuFacts, wish: GpuWish) -> Judgement:
     driver = facts.driver_version
-    if isinstance(driver, Unknown):
-        hint = hint_for(driver)
-        summary = f"no GPU could be looked at: {driver.reason}"
+    failure = first_unknown(driver, facts.device_count)
+    if failure is not None:
+        hint = hint_for(failure)
+        summary = f"no GPU could be looked at: {failure.reason}"
     else:
         hint = "see `nvidia-smi -L`; in a container, start it with the GPUs"
         summary = f"driver {driver} sees no GPU"
@@ -91,6 +92,11 @@ def _obstacle(facts: GpuFacts, device: Device, is_root: bool) -> str:
     if isinstance(facts.smi, Unknown) and facts.smi.kind is UnknownKind.NOT_SUPPORTED:
         return "nvidia-smi is not on PATH"
     return ""
+
+
+def _volatile(found: Judgement) -> Judgement:
+    note = "persistence mode is off: the setting is lost when the last client leaves"
+    return found if found.operation is None else replace(found, evidence=(*found.evidence, note))
 
 
 def _hold_back(found: Judgement, obstacle: str) -> Judgement:

@@ -196,7 +196,7 @@ def test_a_lock_can_not_be_read_back_and_is_taken_from_the_answer(tmp_path: Path
     assert effects.state(LOCK, context) is State.UNKNOWN
     prepared = effects.prepare(LOCK, context)
     done = effects.perform(LOCK, context)
-    assert "can't be read back" in done.detail
+    assert "no driver call reads it back" in done.detail
     assert Board.load(place).hidden(0).locked_gpu_clocks == "210,1305"
     effects.undo(LOCK, prepared, context)
     assert Board.load(place).hidden(0).locked_gpu_clocks == ""

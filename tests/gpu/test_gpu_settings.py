@@ -291,3 +291,21 @@ def test_deprecated_and_unsupported_applications_clocks_lead_to_the_same_lock() 
         for reason in (DEPRECATED, NOT_SUPPORTED, unknown_for(13))
     ]
     assert results[0] == results[1] == results[2] == [("GPU004", "DIFFERS", "-lgc 210,1500")]
+
+
+@pytest.mark.parametrize("uuid", ["-pl", "GPU-1 -r", "GPU-1\n", "GPU-é", "", "GPU-$(id)"])
+def test_a_uuid_that_is_none_gets_no_command(uuid: str) -> None:
+    assert [command for _, _, command in judged(A100, FULL, uuid=uuid)] == ["", "", ""]
+
+
+def test_a_setting_that_will_not_last_says_so() -> None:
+    wish = W(power_limit_w=250)
+    (found, *_) = judge(shipped_facts(), wish, False)
+    assert any("lost when the last client leaves" in line for line in found.evidence)
+    kept = judge(shipped_facts(), W(power_limit_w=250, persistence_mode=True), False)
+    assert not any("lost" in line for item in kept for line in item.evidence)
+
+
+def test_gpus_that_can_not_be_counted_are_not_called_absent() -> None:
+    (found,) = judge(GpuFacts("580.1", "13.580.1", "13.0", unknown_for(4)), FULL, False)
+    assert "no permission" in found.summary

@@ -5,7 +5,8 @@ It stands in for NVML and nvidia-smi at their two gateways, so that everything e
 
 from __future__ import annotations
 
-from remediate.gpu.board.board import Board, board_content, shipped_boards
+from remediate.gpu.board.board import Board
+from remediate.gpu.board.files import board_content, shipped_boards
 from remediate.gpu.board.nvml import BoardHost, SimulatedNvml
 from remediate.gpu.board.physics import Physics
 from remediate.gpu.board.smi import SimulatedSmi

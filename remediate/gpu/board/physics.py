@@ -37,8 +37,6 @@ from remediate.gpu.reasons import (
 )
 from remediate.model import Reading, Unknown
 
-_STEP_S = 1.0
-
 
 class Physics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The model's parameters. Times in s, temperatures in degrees C, power in W."""
