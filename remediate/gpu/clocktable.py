@@ -55,6 +55,8 @@ def unpack(text: str) -> tuple[int, ...]:
         clocks.extend(_parse_run(part.strip()))
         if len(clocks) > MAX_CLOCKS:
             raise ValueError(f"more than {MAX_CLOCKS} clocks")
+    if clocks and clocks[0] < 1:
+        raise ValueError(f"a clock is below 1 MHz: {text[:60]!r}")
     if any(later <= earlier for earlier, later in pairwise(clocks)):
         raise ValueError(f"clocks are not ascending: {text[:60]!r}")
     return tuple(clocks)

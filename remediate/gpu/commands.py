@@ -6,7 +6,6 @@ nvidia-smi refuses two modifications in one call, and without `-i` it changes ev
 from __future__ import annotations
 
 import enum
-import shlex
 from collections.abc import Iterable
 
 import msgspec
@@ -104,23 +103,6 @@ def render_script(changes: Iterable[Change], withheld: Iterable[Withheld]) -> by
 
     nvidia-smi exits with 0 when it refuses, so the script prints what nvidia-smi answers and says so at its top.
     """
-    lines = [
-        "#!/bin/sh",
-        "# GPU settings, one command each. Run as root and read the answers: nvidia-smi exits with 0",
-        '# also when it refuses ("not supported", "Treating as warning").',
-        "set -eu",
-    ]
-    for change in changes:
-        lines += ["", _comment(f"{change.title}: {change.before} -> {change.after}")]
-        lines += [_comment(change.reason)] if change.reason else []
-        lines.append(shlex.join(change.command))
-    for item in withheld:
-        if item.commands:
-            lines += ["", _comment(f"left out: {item.summary}"), _comment(item.because)]
-            lines += [_comment(line) for line in item.commands]
-    return ("\n".join(lines) + "\n").encode()
+    from remediate.rendering import render_template
 
-
-def _comment(text: str) -> str:
-    """One comment line, whatever line breaks or control characters the text (from a profile) holds."""
-    return "# " + "".join(character if character.isprintable() else " " for character in text)
+    return render_template("gpu-commands.sh.j2", changes=tuple(changes), withheld=tuple(withheld))

@@ -5,10 +5,18 @@ Units: W, MHz, degrees C, MiB, microseconds. NVML gives mW, bytes and nanosecond
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from remediate.gpu.clocktable import ClockTable
 from remediate.model import Reading, Unknown, UnknownKind
+
+Version = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}$")]
+"""`8.0`. Checked where a document is read, for it need not come from a driver."""
+Watts = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Lock = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,6},[0-9]{1,6}$")]
+"""`MIN,MAX` in MHz."""
 
 NOT_READ = Unknown(UnknownKind.NOT_READ, "not read")
 NO_LOCK_KNOWN = Unknown(UnknownKind.NOT_READ, "no driver call tells it, and no earlier run set it")
@@ -18,16 +26,16 @@ NO_LOCK_KNOWN = Unknown(UnknownKind.NOT_READ, "no driver call tells it, and no e
 class Power(msgspec.Struct, frozen=True):
     """Power in W. Scope is the GPU, not the module of a Grace board."""
 
-    draw_w: Reading[float] = NOT_READ
+    draw_w: Reading[Watts] = NOT_READ
     """NVML `GetPowerUsage`, `--query-gpu=power.draw`: 1 s average on Ampere and later but GA100, where it is the
     present value."""
-    limit_w: Reading[float] = NOT_READ
+    limit_w: Reading[Watts] = NOT_READ
     """The limit that software asked for: `GetPowerManagementLimit`, `power.limit`."""
-    enforced_w: Reading[float] = NOT_READ
+    enforced_w: Reading[Watts] = NOT_READ
     """The lowest of all limiters: `GetEnforcedPowerLimit`, `enforced.power.limit`."""
-    default_w: Reading[float] = NOT_READ
-    min_w: Reading[float] = NOT_READ
-    max_w: Reading[float] = NOT_READ
+    default_w: Reading[Watts] = NOT_READ
+    min_w: Reading[Watts] = NOT_READ
+    max_w: Reading[Watts] = NOT_READ
 
 
 class Clocks(msgspec.Struct, frozen=True):
@@ -114,7 +122,7 @@ class Device(msgspec.Struct, frozen=True):
     pci_bus_id: Reading[str] = NOT_READ
     """`domain:bus:device.function` in hexadecimal, domain with 8 digits."""
     architecture: Reading[str] = NOT_READ
-    compute_capability: Reading[str] = NOT_READ
+    compute_capability: Reading[Version] = NOT_READ
     power: Power = Power()
     clocks: Clocks = Clocks()
     max_clocks: Clocks = Clocks()
@@ -122,9 +130,9 @@ class Device(msgspec.Struct, frozen=True):
     default_application_clocks: ApplicationClocks = ApplicationClocks()
     supported_clocks: Reading[tuple[ClockTable, ...]] = NOT_READ
     """By memory clock, highest first."""
-    locked_gpu_clocks: Reading[str] = NO_LOCK_KNOWN
+    locked_gpu_clocks: Reading[Lock] = NO_LOCK_KNOWN
     """`MIN,MAX` in MHz as an earlier run of this program set it."""
-    locked_memory_clocks: Reading[str] = NO_LOCK_KNOWN
+    locked_memory_clocks: Reading[Lock] = NO_LOCK_KNOWN
     persistence_mode: Reading[bool] = NOT_READ
     compute_mode: Reading[str] = NOT_READ
     mig_current: Reading[bool] = NOT_READ
@@ -152,7 +160,7 @@ class GpuFacts(msgspec.Struct, frozen=True):
 
     driver_version: Reading[str] = NOT_READ
     nvml_version: Reading[str] = NOT_READ
-    cuda_driver_version: Reading[str] = NOT_READ
+    cuda_driver_version: Reading[Version] = NOT_READ
     """Newest CUDA version that the driver supports, as `13.0`."""
     device_count: Reading[int] = NOT_READ
     """GPUs that the driver sees, selected or not."""

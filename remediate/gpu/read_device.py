@@ -77,8 +77,8 @@ def read_device(nvml: Nvml, index: int, handle: Any, host: Surroundings, ledger:
         application_clocks=read_application_clocks(nvml, handle),
         default_application_clocks=read_application_clocks(nvml, handle, "nvmlDeviceGetDefaultApplicationsClock"),
         supported_clocks=_read_supported_clocks(nvml, handle),
-        locked_gpu_clocks=ledger.entries.get(f"{uuid}/locked_gpu_clocks", NO_LOCK_KNOWN),
-        locked_memory_clocks=ledger.entries.get(f"{uuid}/locked_memory_clocks", NO_LOCK_KNOWN),
+        locked_gpu_clocks=_known_lock(ledger, f"{uuid}/locked_gpu_clocks"),
+        locked_memory_clocks=_known_lock(ledger, f"{uuid}/locked_memory_clocks"),
         persistence_mode=read_persistence_mode(nvml, handle),
         compute_mode=word(ask(nvml, "nvmlDeviceGetComputeMode", handle), COMPUTE_MODES),
         mig_current=mig[0],
@@ -114,6 +114,13 @@ def read_application_clocks(
     return ApplicationClocks(
         memory_mhz=ask(nvml, function, handle, CLOCK_MEMORY), graphics_mhz=ask(nvml, function, handle, CLOCK_GRAPHICS)
     )
+
+
+def _known_lock(ledger: Ledger, key: str) -> Reading[str]:
+    """What an earlier run set. A ledger that somebody edited into something else is no knowledge."""
+    text = ledger.entries.get(key, "")
+    lowest, _, highest = text.partition(",")
+    return text if lowest.isdecimal() and highest.isdecimal() else NO_LOCK_KNOWN
 
 
 def _read_power(nvml: Nvml, handle: Any) -> Power:

@@ -23,6 +23,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
@@ -37,28 +38,32 @@ from remediate.gpu.reasons import (
 )
 from remediate.model import Reading, Unknown
 
+Number = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
 
 class Physics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The model's parameters. Times in s, temperatures in degrees C, power in W."""
 
-    ambient_c: float = 25.0
-    idle_w: float = 50.0
-    dynamic_w: float = 400.0
+    ambient_c: Number = 25.0
+    idle_w: Number = 50.0
+    dynamic_w: Number = 400.0
     """At full utilization and the highest clock, beside `idle_w`."""
-    voltage_floor: float = 0.6
-    gpu_c_per_w: float = 0.1
+    voltage_floor: Share = 0.6
+    gpu_c_per_w: Number = 0.1
     """Thermal resistance from core to ambient; poor airflow raises it."""
-    gpu_time_constant_s: float = 300.0
-    memory_rise_c: float = 20.0
-    memory_time_constant_s: float = 30.0
-    max_operating_c: float = 87.0
+    gpu_time_constant_s: Positive = 300.0
+    memory_rise_c: Number = 20.0
+    memory_time_constant_s: Positive = 30.0
+    max_operating_c: Number = 87.0
     """Used where the facts tell no absolute threshold."""
-    slowdown_hysteresis_c: float = 1.5
-    slowdown_step_s: float = 3.0
-    recovery_step_s: float = 30.0
-    token_ms: float = 3.0
+    slowdown_hysteresis_c: Number = 1.5
+    slowdown_step_s: Positive = 3.0
+    recovery_step_s: Positive = 30.0
+    token_ms: Number = 3.0
     """Time of one generated token at the highest clock."""
-    clock_bound_share: float = 1.0
+    clock_bound_share: Share = 1.0
     """Part of a token's time that goes with the inverse of the SM clock; 1 is the most that the clock can explain."""
 
 

@@ -33,6 +33,7 @@ def simulate(
     bounds = _bounds(device, hidden)
     if bounds is None or device.lost is not None or seconds <= 0:
         return device, hidden
+    utilization = min(max(utilization, 0.0), 1.0)
     model = Model(physics, device, bounds, utilization)
     heat = hidden.heat
     durations: dict[int, float] = {}
