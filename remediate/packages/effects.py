@@ -9,24 +9,19 @@ from typing import Any
 
 import msgspec
 
-from remediate.effects import Completed, read_bytes, sha256, write_file
+from remediate.effects import read_bytes, sha256, write_file
 from remediate.errors import ApplyError, EditedSinceError
 from remediate.model import Performed, State, Unknown
 from remediate.packages.facts import DistributionFacts
 from remediate.packages.inspect import read_distributions, read_torch_build
 from remediate.packages.install import CONSTRAINTS, Expected, Install, Installed, differing, to_installed
-from remediate.packages.metadata import without_credentials
 from remediate.packages.names import is_same_version
-from remediate.packages.pipoutput import explain_failure
+from remediate.packages.piprun import pip_folder, refuse_running, run_pip, shorten
 from remediate.packages.records import recorded_files
 from remediate.packages.snapshot import Snapshot, load_snapshot, set_aside
 from remediate.subject import Context
 
-PIP_TIMEOUT_S = 3600.0
-_MAX_OUTPUT = 20_000
 _OTHER_PLACE = ".remediate-backup"
-# These would send the installation elsewhere; what says where distributions come from stays in force.
-_DIVERTING = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP")
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -80,8 +75,9 @@ def perform(install: Install, prepared: Any, context: Context) -> Performed:
     What an interrupted run left half done is put back first, so that pip always starts from a whole environment.
 
     Raises:
-        ApplyError: pip failed, or the environment is not as expected afterwards.
+        ApplyError: pip failed, the environment is not as expected afterwards, or pip of an interrupted run still runs.
     """
+    refuse_running(context)
     saved = msgspec.convert(prepared, Prepared)
     snapshot = load_snapshot(Path(saved.snapshot))
     if snapshot is not None and not snapshot.is_settled:
@@ -92,7 +88,7 @@ def perform(install: Install, prepared: Any, context: Context) -> Performed:
             snapshot.restore(_recorded(install))
     elif state(install, context) is State.AFTER:
         return Performed("already so", changed=False)
-    output = _run_pip(install, snapshot, context)
+    output = _install(install, snapshot, context)
     _check(install)
     if snapshot is not None:
         _settle(install, snapshot)
@@ -109,6 +105,7 @@ def undo(install: Install, prepared: Any, context: Context) -> Performed:
         EditedSinceError: a distribution that the run changed was changed again since.
         ApplyError: the former set is not there afterwards.
     """
+    refuse_running(context)
     saved = msgspec.convert(prepared, Prepared)
     snapshot = load_snapshot(Path(saved.snapshot))
     later = _installed_later(install, saved, snapshot)
@@ -129,24 +126,16 @@ def undo(install: Install, prepared: Any, context: Context) -> Performed:
     return Performed(f"restored {len(saved.former)} distributions as they were", output=output)
 
 
-def _run_pip(install: Install, snapshot: Snapshot | None, context: Context) -> str:
-    folder = context.run_folder / "pip"
-    folder.mkdir(parents=True, exist_ok=True)
+def _install(install: Install, snapshot: Snapshot | None, context: Context) -> str:
+    def is_whole() -> bool:
+        return snapshot is not None and snapshot.is_intact(_recorded(install))
+
+    folder = pip_folder(context)
     write_file(folder / CONSTRAINTS, "".join(f"{line}\n" for line in install.constraints).encode())
-    output = [_run_one(install, argv, folder, snapshot, context) for argv in install.uninstall]
+    output = [run_pip(argv, folder, context, install.layout.prefix, is_whole) for argv in install.uninstall]
     _remove_metadata(install.discard)
-    output.append(_run_one(install, install.argv, folder, snapshot, context))
-    return "".join(output)[-_MAX_OUTPUT:]
-
-
-def _run_one(install: Install, argv: tuple[str, ...], folder: Path, snapshot: Snapshot | None, context: Context) -> str:
-    if context.progress:
-        context.progress(without_credentials(" ".join(argv)))
-    completed = context.runner(argv, timeout_s=PIP_TIMEOUT_S, env=_environment(), cwd=str(folder))
-    if completed.returncode != 0:
-        is_whole = snapshot is not None and snapshot.is_intact(_recorded(install))
-        raise explain_failure(completed, install.layout.prefix, is_whole=is_whole)
-    return _text(completed)
+    output.append(run_pip(install.argv, folder, context, install.layout.prefix, is_whole))
+    return shorten(output)
 
 
 def _check(install: Install) -> None:
@@ -213,14 +202,15 @@ def _restore_by_pip(install: Install, former: tuple[Installed, ...], later: froz
     head = install.argv[: install.argv.index("install")]
     options = install.argv[install.argv.index("install") + 1 : install.argv.index("--constraint")]
     gone = sorted(set(left) - {item.name for item in wanted})
+    folder = pip_folder(context)
     runs: list[tuple[str, ...]] = []
     if gone:
         runs.append((*head, "uninstall", "--yes", "--disable-pip-version-check", *gone))
     if wanted:
         again = [argument for item in wanted for argument in _requirement(item)]
         runs.append((*head, "install", *options, "--no-deps", "--force-reinstall", *again))
-    output = [_run_one(install, argv, context.run_folder, None, context) for argv in runs]
-    return "".join(output)[-_MAX_OUTPUT:]
+    output = [run_pip(argv, folder, context, install.layout.prefix) for argv in runs]
+    return shorten(output)
 
 
 def _requirement(item: Installed) -> tuple[str, ...]:
@@ -279,11 +269,3 @@ def _remove_metadata(paths: Iterable[str]) -> None:
             shutil.rmtree(path)
         elif os.path.lexists(path):
             Path(path).unlink()
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in _DIVERTING}
-
-
-def _text(completed: Completed) -> str:
-    return without_credentials(completed.stdout + completed.stderr)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,9 +17,11 @@ import pytest
 from packages.packages_sandbox import Sandbox, copy_distributions, incident_profile, make_venv, pip, site, tree
 
 from remediate.demo.wheels import Standin, build_wheels, incident_packages, wheel_name
+from remediate.effects import Completed, run_process
 from remediate.errors import ApplyError, EditedSinceError
 from remediate.model import Outcome, State
 from remediate.packages.install import Install
+from remediate.packages.piprun import working_in
 from remediate.packages.snapshot import load_snapshot
 
 
@@ -317,3 +325,70 @@ def test_the_set_aside_tree_keeps_only_what_was_replaced(sandbox: Sandbox) -> No
     kept = {path.parent.name for path in sandbox.context.run_folder.rglob("*.py")}
     assert kept == {"torch", "transformers", "numpy", "triton", "nccl"}
     assert len(kept) < whole
+
+
+class KillingRunner:
+    """Kills pip, and what it started, as soon as something is there or gone."""
+
+    def __init__(self, is_time: Callable[[], bool]) -> None:
+        self.is_time = is_time
+
+    def __call__(
+        self, argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> Completed:
+        process = subprocess.Popen(
+            list(argv), env=env, cwd=cwd, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        while process.poll() is None and not self.is_time():
+            time.sleep(0.0005)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        returncode = process.wait()
+        # What pip had started is not our child: it ends in its own time.
+        while working_in(Path(str(cwd))):
+            time.sleep(0.001)
+        return Completed(tuple(argv), returncode, "", "killed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("present", "path"),
+    [
+        (True, "~*"),
+        (False, "numpy-2.4.6.dist-info"),
+        (True, "numpy-1.26.4.dist-info/METADATA"),
+        (True, "torch-2.1.2.dist-info/INSTALLER"),
+        (False, "transformers/__init__.py"),
+        (True, "accelerate-1.15.0.dist-info"),
+    ],
+)
+def test_pip_killed_in_the_middle(sandbox: Sandbox, present: bool, path: str) -> None:
+    """The former set comes back, byte for byte, and the install can be finished."""
+    before = tree(sandbox.venv)
+    install = sandbox.install()
+    for is_finished in (False, True):
+        prepared = sandbox.subject.prepare(install, sandbox.context)
+        sandbox.context.runner = KillingRunner(lambda: bool(list(site(sandbox.venv).glob(path))) is present)
+        with pytest.raises(ApplyError):
+            sandbox.subject.perform(install, prepared, sandbox.context)
+        assert sandbox.subject.state(install, sandbox.context) is not State.AFTER
+        sandbox.context.runner = run_process
+        if is_finished:
+            sandbox.subject.perform(install, prepared, sandbox.context)
+            assert sandbox.subject.state(install, sandbox.context) is State.AFTER
+        sandbox.subject.undo(install, prepared, sandbox.context)
+        assert tree(sandbox.venv) == before
+
+
+def test_pip_that_still_runs_is_not_disturbed(sandbox: Sandbox) -> None:
+    install = sandbox.install()
+    prepared = sandbox.subject.prepare(install, sandbox.context)
+    folder = sandbox.context.run_folder / "pip"
+    folder.mkdir()
+    with subprocess.Popen([sys.executable, "-c", "input()"], cwd=folder, stdin=subprocess.PIPE) as orphan:
+        with pytest.raises(ApplyError, match=str(orphan.pid)):
+            sandbox.subject.undo(install, prepared, sandbox.context)
+        with pytest.raises(ApplyError, match=str(orphan.pid)):
+            sandbox.subject.perform(install, prepared, sandbox.context)
+        orphan.kill()
+    assert not sandbox.subject.undo(install, prepared, sandbox.context).changed
