@@ -76,7 +76,7 @@ def working_in(folder: Path) -> tuple[str, ...]:
 
 def _works_in(process: Path, folder: Path) -> bool:
     try:
-        return (process / "cwd").readlink() == folder
+        return (process / "cwd").readlink() == folder.resolve()
     except OSError:
         return False
 

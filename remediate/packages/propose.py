@@ -98,7 +98,17 @@ def _propose_install(
     codes = tuple(dict.fromkeys(["PKG001", *(blocker.code for blocker in blockers)]))
     because = "; ".join(blocker.because for blocker in blockers)
     enable = "; ".join(blocker.enable for blocker in blockers)
-    return [], [Withheld(codes, _SUBJECT, facts.target.prefix, summary, because, enable, _lines(install, moving))]
+    return [], [
+        Withheld(
+            codes,
+            _SUBJECT,
+            facts.target.prefix,
+            summary,
+            because,
+            enable,
+            _lines(install, moving, facts.target, folder),
+        )
+    ]
 
 
 def _install(
@@ -135,17 +145,23 @@ def _item(pin: PlannedPin, install: Install) -> ChangeItem:
     return ChangeItem(pin.name, pin.installed or "absent", f"{pin.planned}{build}", pin.pin.reason)
 
 
-def _lines(install: Install, moving: Mapping[str, PlannedPin]) -> tuple[str, ...]:
-    """Command lines for a person, with the constraints spelled out as requirements: there is no file to refer to."""
+def _lines(install: Install, moving: Mapping[str, PlannedPin], target: TargetFacts, folder: str) -> tuple[str, ...]:
+    """Command lines for a person, with the constraints spelled out as requirements: there is no file to refer to.
+
+    pip would refuse an externally managed environment, so that the lines make one in the folder and install there.
+    """
     import shlex
 
-    before = [shlex.join(map(without_credentials, argv)) for argv in install.uninstall]
     head = install.argv[: install.argv.index("--constraint")]
-    others = [line for line in install.constraints if line.partition("==")[0] not in moving]
+    before = list(install.uninstall)
+    if target.externally_managed:
+        environment = Path(folder, ".venv")
+        before = [(target.python, "-m", "venv", str(environment))]
+        head = (str(environment / "bin" / "python"), "-m", "pip", *head[head.index("install") :])
     known = {item.name for item in install.expected}
+    others = [line for line in install.constraints if line.partition("==")[0] in known]
     pins = [f"{name}=={pin.planned}" for name, pin in moving.items()]
-    pins += [line for line in others if line.partition("==")[0] in known]
-    return (*before, shlex.join(map(without_credentials, (*head, *pins))))
+    return tuple(shlex.join(map(without_credentials, argv)) for argv in (*before, (*head, *pins, *others)))
 
 
 def _withhold_accelerate(facts: PackagesFacts, situation: Situation, findings: Iterable[Finding]) -> list[Withheld]:

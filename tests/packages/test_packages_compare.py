@@ -233,6 +233,10 @@ def test_environments_that_are_not_ours(trait: dict[str, bool]) -> None:
     proposal = propose(facts, profile)
     assert [item.id for item in proposal.changes] == ["packages:requirements:/s/requirements.txt"]
     assert proposal.withheld[0].codes == ("PKG001", "PKG010")
+    lines = proposal.withheld[0].commands
+    options = "--disable-pip-version-check --no-input torch==2.1.2"
+    assert lines[-1] == f"{'/s/.venv' if 'externally_managed' in trait else '/e'}/bin/python -m pip install {options}"
+    assert (lines[0] == "/e/bin/python -m venv /s/.venv") is ("externally_managed" in trait)
     # What is not installed is not announced as if it were.
     assert "distribution:torch" not in PackagesSubject().announce(document(facts), profile)
 

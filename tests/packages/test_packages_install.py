@@ -24,6 +24,8 @@ from remediate.packages.install import Install
 from remediate.packages.piprun import working_in
 from remediate.packages.snapshot import load_snapshot
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _no_pip_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +352,6 @@ class KillingRunner:
         return Completed(tuple(argv), returncode, "", "killed")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("present", "path"),
     [
