@@ -20,7 +20,7 @@ def milliwatts(watts_: float) -> int:
 
 
 def mebibytes(count: int) -> int:
-    """Memory in whole MiB from bytes, rounded down as nvidia-smi does."""
+    """Memory in whole MiB from bytes, rounded down."""
     return count // BYTES_PER_MIB
 
 

@@ -15,7 +15,7 @@ from remediate.registry import subject_named
 from remediate.runs.events import Events, Silent
 from remediate.runs.journal import ChangeStatus, EntryKind, Run, RunStatus, load_run, start_run
 from remediate.runs.store import Store
-from remediate.subject import Context, Settings
+from remediate.subject import Context, Ledger, Settings
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,9 @@ def apply_plan(
         return ApplyResult()
     with store.lock():
         refuse_interrupted(store)
-        facts = observe(plan.request, settings, store.ledger(read_boot_id()))
-        met = {change.id for change in selected if _is_met(change, plan, store)}
+        ledger = store.ledger(read_boot_id())
+        facts = observe(plan.request, settings, ledger)
+        met = {change.id for change in selected if _is_met(change, plan, store, ledger)}
         rest = [change for change in selected if change.id not in met]
         refuse_stale(rest, facts)
         allowed = [change for change in rest if rights or not change.needs_root]
@@ -165,9 +166,15 @@ def make_context(run_folder: Path, plan: Plan, rights: bool, events: Events) -> 
     )
 
 
-def _is_met(change: Change, plan: Plan, store: Store) -> bool:
+def _is_met(change: Change, plan: Plan, store: Store, ledger: Ledger) -> bool:
+    """Whether the host stands as the change leaves it; where that can't be read, whether an earlier run made it so."""
+    subject = subject_named(change.subject)
     context = make_context(store.root / "runs" / "none", plan, False, Silent())
-    return subject_named(change.subject).state(change.operation, context) is State.AFTER
+    state = subject.state(change.operation, context)
+    if state is not State.UNKNOWN:
+        return state is State.AFTER
+    traces = subject.remember(change.operation, True)
+    return bool(traces) and all(ledger.entries.get(key) == value for key, value in traces.items())
 
 
 def _perform_all(run: Run, changes: list[Change], store: Store, rights: bool, events: Events) -> _Progress:
