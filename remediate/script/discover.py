@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+MAX_SCRIPT_BYTES = 256 * 1024
+"""Larger files are not parsed, and are passed over in a search: an inference script of that size does not exist, a
+generated data file does."""
+
 _SKIPPED = frozenset(
     ("venv", "env", "site-packages", "node_modules", "tests", "test", "__pycache__", "build", "dist", "envs", "wheels")
 )

@@ -8,12 +8,9 @@ from pathlib import Path
 
 from remediate.errors import ScriptError
 from remediate.model import Choice, Request
-from remediate.script.discover import is_candidate, is_skipped_folder
+from remediate.script.discover import MAX_SCRIPT_BYTES, is_candidate, is_skipped_folder
 from remediate.script.facts import FileFacts, ScriptFacts
 from remediate.subject import Observed
-
-MAX_CANDIDATE_BYTES = 1024 * 1024
-"""Larger files are passed over in a search; named explicitly they are reported."""
 
 MAX_FILES_SEARCHED = 2000
 """A folder with more Python files than this is no sandbox; the search stops and says so."""
@@ -84,7 +81,7 @@ def _search(folder: Path) -> Observed:
 
 def _read_candidate(path: Path) -> bytes | None:
     try:
-        if path.stat().st_size > MAX_CANDIDATE_BYTES:
+        if path.stat().st_size > MAX_SCRIPT_BYTES:
             return None
         raw = path.read_bytes()
     except OSError:

@@ -21,7 +21,7 @@ from remediate.script.source import Edit, Source, SourceError, decode
 
 P = TypeVar("P", Fix, Held)
 
-MAX_FIXES = 60
+MAX_FIXES = 40
 """More than any real script needs; a set of rules that undo each other ends here and changes nothing."""
 
 

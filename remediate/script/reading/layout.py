@@ -6,6 +6,7 @@ import hashlib
 import io
 import re
 
+from remediate.script.discover import MAX_SCRIPT_BYTES
 from remediate.script.facts import FileFacts, Ignore
 from remediate.script.reading import surroundings
 from remediate.script.reading.loads import LoadReader
@@ -13,9 +14,6 @@ from remediate.script.reading.module import Module, parse
 from remediate.script.reading.reach import Reach
 from remediate.script.reading.tracks import Tracks
 from remediate.script.source import SourceError, decode
-
-MAX_SCRIPT_BYTES = 1024 * 1024
-"""Larger files are not parsed: an inference script of that size does not exist, a generated data file does."""
 
 _IGNORE = re.compile(r"#\s*remediate:\s*ignore(?:\[([^\]]*)\])?")
 

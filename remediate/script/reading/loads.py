@@ -182,23 +182,14 @@ class LoadReader:
 
     def inputs(self) -> tuple[InputSite, ...]:
         """The tokenizer results that go into a `generate`."""
-        found = []
-        for call in self._module.calls:
-            if self._tracks.is_encoding(call):
-                run = self._run_of(call)
-                if run is not None:
-                    found.append(self._input(call, run))
-        return tuple(found)
-
-    def _run_of(self, encoding: ast.Call) -> ast.Call | None:
-        """The `generate` call that a tokenizer's result goes into."""
-        for call in self._module.calls:
-            if not (isinstance(call.func, ast.Attribute) and call.func.attr == "generate"):
-                continue
-            values = [*call.args, *(argument.value for argument in call.keywords)]
-            if any(self._tracks.encoding_of(value) is encoding for value in values):
-                return call
-        return None
+        runs: dict[ast.Call, ast.Call] = {}
+        for run in self._module.calls:
+            if isinstance(run.func, ast.Attribute) and run.func.attr == "generate":
+                for value in (*run.args, *(argument.value for argument in run.keywords)):
+                    encoding = self._tracks.encoding_of(value)
+                    if encoding is not None:
+                        runs.setdefault(encoding, run)
+        return tuple(self._input(call, runs[call]) for call in self._module.calls if call in runs)
 
     def _input(self, call: ast.Call, run: ast.Call) -> InputSite:
         device, text = self._input_moves.get(call, (Device.NONE, ""))
@@ -207,7 +198,7 @@ class LoadReader:
         statement = self._module.parents[call]
         name = self._module.text(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
         is_plain_call = self._module.text(call.func) in self._tracks.tokenizer_names
-        stores = [node for node in self._module.every(ast.Name) if node.id == name and isinstance(node.ctx, ast.Store)]
+        stores = self._module.stores.get(name, [])
         here = [node for node in stores if self._module.function_of(node) is self._module.function_of(call)]
         return InputSite(
             line=call.lineno,

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from remediate.script.reading.names import Names
 from remediate.script.source import Source, SourceError
@@ -26,6 +26,8 @@ class Module:
         self.tree = tree
         self.parents: dict[ast.AST, ast.AST] = {}
         self.nodes: list[ast.AST] = []
+        self._kinds: dict[type, list[Any]] = {}
+        self._resolved: dict[ast.AST, str] = {}
         for node in ast.walk(tree):
             self.nodes.append(node)
             for child in ast.iter_child_nodes(node):
@@ -34,8 +36,10 @@ class Module:
 
     def every(self, kind: type[N]) -> list[N]:
         """All nodes of a kind, in the order of the text where they have a place in it."""
-        found = [node for node in self.nodes if isinstance(node, kind)]
-        return sorted(found, key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)))
+        if kind not in self._kinds:
+            found = [node for node in self.nodes if isinstance(node, kind)]
+            self._kinds[kind] = sorted(found, key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0)))
+        return self._kinds[kind]
 
     @cached_property
     def calls(self) -> list[ast.Call]:
@@ -57,7 +61,8 @@ class Module:
         if node is None:
             return ""
         start, end = self.span(node)
-        return re.sub(r"\s*[\r\n]\s*", " ", self.source.text[start:end])
+        text = self.source.text[start:end]
+        return text if node.lineno == node.end_lineno else re.sub(r"\s*[\r\n]\s*", " ", text)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Parents, from the nearest to the module."""
@@ -108,7 +113,26 @@ class Module:
 
     def resolve(self, node: ast.AST) -> str:
         """Dotted name behind an expression after imports and aliases; empty when it is not certain."""
-        return self.names.resolve(node)
+        if node not in self._resolved:
+            self._resolved[node] = self.names.resolve(node)
+        return self._resolved[node]
+
+    @cached_property
+    def stores(self) -> dict[str, list[ast.expr]]:
+        """The places that bind a name or attribute, by its text."""
+        return self._named(ast.Store)
+
+    @cached_property
+    def uses(self) -> dict[str, list[ast.expr]]:
+        """The places that read a name or attribute, by its text."""
+        return self._named(ast.Load)
+
+    def _named(self, context: type[ast.expr_context]) -> dict[str, list[ast.expr]]:
+        found: dict[str, list[ast.expr]] = {}
+        for node in self.every(ast.expr):
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, context):
+                found.setdefault(node.id if isinstance(node, ast.Name) else self.text(node), []).append(node)
+        return found
 
 
 def parse(source: Source) -> Module:

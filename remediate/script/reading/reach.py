@@ -13,23 +13,32 @@ from dataclasses import dataclass
 from remediate.script.facts import Note, Scope
 from remediate.script.reading.module import LOOPS, Function, Module, constant
 
-_HANDLER_DECORATORS = re.compile(
-    r"(get|post|put|delete|patch|route|websocket|api_route|task|shared_task|message_handler|on_message|event)"
+# fmt: off
+_HANDLER_DECORATORS = frozenset((
+    "get", "post", "put", "delete", "patch", "route", "websocket", "api_route", "task", "shared_task",
+    "message_handler", "on_message", "event",
+))
+_HOOK_DECORATORS = frozenset((
+    "on_event", "asynccontextmanager", "before_first_request", "connect", "enter", "on_startup", "startup",
+    "before_serving", "build",
+))
+# fmt: on
+_CACHE_DECORATORS = frozenset(
+    ("lru_cache", "cache", "cache_resource", "cache_data", "cached", "cached_property", "experimental_singleton")
 )
-_HOOK_DECORATORS = re.compile(
-    r"(on_event|asynccontextmanager|before_first_request|connect|enter|on_startup|startup|before_serving|build)"
+_COMMAND_DECORATORS = frozenset(("command", "group", "main"))
+_HANDLER_NAMES = frozenset(("lambda_handler", "do_GET", "do_POST"))
+_CONSTRUCTOR_NAMES = frozenset(
+    ("__init__", "__enter__", "__post_init__", "setup", "initialize", "load_context", "load_model", "load")
 )
-_CACHE_DECORATORS = re.compile(
-    r"(lru_cache|cache|cache_resource|cache_data|cached|cached_property|experimental_singleton)"
-)
-_COMMAND_DECORATORS = re.compile(r"(command|group|main)")
-_HANDLER_NAMES = re.compile(r"(lambda_handler|do_GET|do_POST)")
-_CONSTRUCTOR_NAMES = re.compile(r"(__init__|__enter__|__post_init__|setup|initialize|load_context|load_model|load)")
-_REGISTERING = re.compile(
-    r"(click|submit|change|add_api_route|add_url_rule|add_handler|route|Interface|ChatInterface|MessageHandler"
-    r"|CommandHandler|add_event_handler|register|subscribe|basic_consume)"
-)
-_STARTING = re.compile(r"(Fire|run|Thread|Process|spawn|run_until_complete|gather)")
+# fmt: off
+_REGISTERING = frozenset((
+    "click", "submit", "change", "add_api_route", "add_url_rule", "add_handler", "route", "Interface",
+    "ChatInterface", "MessageHandler", "CommandHandler", "add_event_handler", "register", "subscribe",
+    "basic_consume",
+))
+# fmt: on
+_STARTING = frozenset(("Fire", "run", "Thread", "Process", "spawn", "run_until_complete", "gather"))
 _LAZY_TEST = re.compile(r"\bis None\b|\bnot in\b|\bnot hasattr\b|^not \w|== None|\bif not\b")
 
 
@@ -48,6 +57,13 @@ class Reach:
         self._module = module
         self._known: dict[Function, Where] = {}
         self._by_name: dict[str, list[Function]] = {}
+        self._uses: dict[str, list[ast.Name]] = {}
+        for name in module.every(ast.Name):
+            if isinstance(name.ctx, ast.Load):
+                self._uses.setdefault(name.id, []).append(name)
+        self._calls_by_name: dict[str, list[ast.Call]] = {}
+        for call in module.calls:
+            self._calls_by_name.setdefault(_last_name(call), []).append(call)
         for function in module.functions:
             self._by_name.setdefault(function.name, []).append(function)
             parent = module.parents[function]
@@ -92,23 +108,25 @@ class Reach:
     def _conclude(self, function: Function) -> Where:
         name = self._module.qualified_name(function)
         decorators = [_last_name(decorator) for decorator in function.decorator_list]
-        if any(_CACHE_DECORATORS.fullmatch(decorator) for decorator in decorators):
+        if any(decorator in _CACHE_DECORATORS for decorator in decorators):
             return Where(Scope.LAZY, f"`{name}` is cached")
         if self._is_handler(function):
             return Where(Scope.HANDLER, f"in request handler `{name}`")
-        if any(_HOOK_DECORATORS.fullmatch(decorator) for decorator in decorators):
+        if any(decorator in _HOOK_DECORATORS for decorator in decorators):
             return Where(Scope.HOOK, f"in start hook `{name}`")
-        if any(_COMMAND_DECORATORS.fullmatch(decorator) for decorator in decorators):
+        if any(decorator in _COMMAND_DECORATORS for decorator in decorators):
             return Where(Scope.ONCE, f"in command `{name}`")
         return self._conclude_from_callers(function, name)
 
     def _conclude_from_callers(self, function: Function, name: str) -> Where:
-        called = [self.where(call) for call in self._module.calls if self._calls(call, function)]
+        owner = self._module.class_of(function) if function.name == "__init__" else None
+        calls = self._calls_by_name.get(owner.name if owner else function.name, ())
+        called = [self.where(call) for call in calls if self._calls(call, function)]
         repeated = next((where for where in called if where.scope.is_repeated), None)
         if repeated is not None:
             return Where(repeated.scope, f"`{name}` is called {repeated.because}")
         starters = (Scope.MODULE, Scope.MAIN, Scope.ONCE, Scope.HOOK, Scope.CONSTRUCTOR)
-        if isinstance(self._module.parents[function], ast.ClassDef) and _CONSTRUCTOR_NAMES.fullmatch(function.name):
+        if isinstance(self._module.parents[function], ast.ClassDef) and function.name in _CONSTRUCTOR_NAMES:
             return Where(Scope.CONSTRUCTOR, f"in `{name}`")
         if called and all(where.scope in (*starters, Scope.LAZY) for where in called):
             lazy = next((where for where in called if where.scope is Scope.LAZY), None)
@@ -128,12 +146,12 @@ class Reach:
 
     def _is_handler(self, function: Function) -> bool:
         arguments = [argument.arg for argument in function.args.args]
-        if _HANDLER_NAMES.fullmatch(function.name) or arguments == ["event", "context"]:
+        if function.name in _HANDLER_NAMES or arguments == ["event", "context"]:
             return True
         for decorator in function.decorator_list:
             is_method = isinstance(decorator, ast.Call) or _last_name(decorator) in ("task", "shared_task", "event")
             is_mock = self._module.resolve(decorator).startswith(("unittest", "mock"))
-            if is_method and not is_mock and _HANDLER_DECORATORS.fullmatch(_last_name(decorator)):
+            if is_method and not is_mock and _last_name(decorator) in _HANDLER_DECORATORS:
                 return True
         return any(self._registers(node, function) for node in self._references(function))
 
@@ -148,7 +166,7 @@ class Reach:
         return (
             isinstance(parent, ast.Call)
             and reference is not parent.func
-            and bool(_REGISTERING.fullmatch(_last_name(parent.func)))
+            and bool(_last_name(parent.func) in _REGISTERING)
             and function.name == reference.id
         )
 
@@ -157,13 +175,12 @@ class Reach:
             parent = self._module.parents[reference]
             if isinstance(parent, ast.keyword):
                 parent = self._module.parents[parent]
-            if isinstance(parent, ast.Call) and _STARTING.fullmatch(_last_name(parent.func)):
+            if isinstance(parent, ast.Call) and _last_name(parent.func) in _STARTING:
                 return True
         return False
 
     def _references(self, function: Function) -> list[ast.Name]:
-        names = (node for node in self._module.nodes if isinstance(node, ast.Name) and node.id == function.name)
-        return [node for node in names if isinstance(node.ctx, ast.Load)]
+        return self._uses.get(function.name, [])
 
     def _generates(self, function: Function) -> bool:
         attributes = (node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute))

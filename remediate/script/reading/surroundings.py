@@ -60,11 +60,9 @@ def torch_import(module: Module) -> tuple[str, int]:
 
 def first_foreign_import(module: Module) -> ast.stmt | None:
     """The first module-level statement with an import that may load torch: any that is not the standard library's."""
-    for statement in module.tree.body:
-        for name, node in imported_modules(module):
-            is_within = statement.lineno <= node.lineno <= (statement.end_lineno or statement.lineno)
-            if is_within and name.split(".")[0] not in sys.stdlib_module_names:
-                return statement
+    for name, node in imported_modules(module):
+        if name.split(".")[0] not in sys.stdlib_module_names:
+            return [node, *(parent for parent in module.ancestors(node) if isinstance(parent, ast.stmt))][-1]
     return None
 
 
@@ -218,10 +216,13 @@ def _set_value(module: Module, statement: ast.stmt, name: ast.Constant) -> ast.e
 def compile_sites(module: Module, tracks: Tracks) -> tuple[CompileSite, ...]:
     """Every use of torch.compile on a model of this file, and whether anything runs what it made."""
     found = []
+    dead: dict[str, bool] = {}
     for call in module.calls:
         form, target = _compile_form(module, tracks, call)
         if not form:
             continue
+        if target not in dead:
+            dead[target] = _is_only_generated(module, target)
         start, end = module.span(call)
         found.append(
             CompileSite(
@@ -231,7 +232,7 @@ def compile_sites(module: Module, tracks: Tracks) -> tuple[CompileSite, ...]:
                 end=end,
                 form=form,
                 target=target,
-                is_dead=form == "wrapper" and _is_only_generated(module, target),
+                is_dead=form == "wrapper" and dead[target],
                 text=module.text(call),
             )
         )
@@ -257,11 +258,7 @@ def _is_only_generated(module: Module, name: str) -> bool:
     if not name:
         return False
     is_generated = False
-    for node in module.nodes:
-        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
-            continue
-        if module.text(node) != name:
-            continue
+    for node in module.uses.get(name, ()):
         parent = module.parents[node]
         if isinstance(parent, ast.Attribute):
             is_generated |= parent.attr == "generate"

@@ -81,6 +81,8 @@ class Tracks:
                 self.tokenizers.append(call)
             elif name and is_model_class(name):
                 self.loads.append(call)
+        self._loads = frozenset(self.loads)
+        self._sources = self._loads.union(self.tokenizers)
         self.models: dict[str, set[ast.Call]] = {}
         self.tokenizer_names = {self.target_of(call) for call in self.tokenizers} - {""}
         self.inputs: dict[tuple[Function | None, str], ast.Call] = {}
@@ -116,7 +118,7 @@ class Tracks:
         while True:
             if isinstance(node, ast.Await):
                 node = node.value
-            elif isinstance(node, ast.Call) and node not in self.loads and node not in self.tokenizers:
+            elif isinstance(node, ast.Call) and node not in self._sources:
                 if self.module.resolve(node.func) in WRAPPERS and node.args:
                     node = node.args[0]
                 elif isinstance(node.func, ast.Attribute) and node.func.attr in _CHAIN:
@@ -130,7 +132,7 @@ class Tracks:
         """The loads that an expression may stand for; empty when it is no model."""
         root = self.root_of(node)
         if isinstance(root, ast.Call):
-            return {root} if root in self.loads else set()
+            return {root} if root in self._loads else set()
         return self.models.get(self.module.text(root), set()) if isinstance(root, ast.Name | ast.Attribute) else set()
 
     def is_encoding(self, node: ast.AST) -> bool:

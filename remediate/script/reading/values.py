@@ -68,18 +68,14 @@ def _device_of_constant(value: object) -> Device:
 def assigned_values(module: Module, node: ast.Name | ast.Attribute) -> list[ast.expr]:
     """The values that a name is given anywhere in the file; empty when one of them can't be followed."""
     text = module.text(node)
+    if any(argument.arg == text for argument in module.every(ast.arg)):
+        return []
     values: list[ast.expr] = []
-    for other in module.nodes:
-        if isinstance(other, ast.arg) and other.arg == text:
-            return []
-        if not isinstance(other, ast.Name | ast.Attribute) or not isinstance(other.ctx, ast.Store):
-            continue
-        if module.text(other) != text:
-            continue
-        parent = module.parents[other]
-        is_assigned = isinstance(parent, ast.Assign | ast.AnnAssign) and other is not parent.value
+    for store in module.stores.get(text, ()):
+        parent = module.parents[store]
+        is_assigned = isinstance(parent, ast.Assign | ast.AnnAssign) and store is not parent.value
         value = parent.value if is_assigned and isinstance(parent, ast.Assign | ast.AnnAssign) else None
-        if value is None or (isinstance(parent, ast.Assign) and other not in parent.targets):
+        if value is None or (isinstance(parent, ast.Assign) and store not in parent.targets):
             return []
         values.append(value)
     return values
@@ -98,12 +94,8 @@ def is_constant(module: Module, node: ast.AST) -> bool:
 def _is_constant_name(module: Module, node: ast.Name) -> bool:
     if module.resolve(node):
         return True
-    stores = [
-        other
-        for other in module.nodes
-        if isinstance(other, ast.Name) and other.id == node.id and not isinstance(other.ctx, ast.Load)
-    ]
-    arguments = [other for other in module.nodes if isinstance(other, ast.arg) and other.arg == node.id]
+    stores = module.stores.get(node.id, [])
+    arguments = any(argument.arg == node.id for argument in module.every(ast.arg))
     if len(stores) != 1 or arguments:
         return False
     statement = module.parents[stores[0]]

@@ -72,43 +72,74 @@ def _obstacle(file: FileFacts, module: Module, load: Load, function: ast.stmt | 
         return "only a load in a plain function is moved"
     if function not in module.tree.body:
         return f"`{load.function}` is not a plain function at module level"
-    statement = next((s for s in function.body if _is_assignment_of(module, s, load)), None)
-    if statement is None:
+    moved = _moved(module, function)
+    if not any(module.span(_load_in(module, statement)) == (load.start, load.end) for statement in moved):
         return "the load is not a plain assignment at the top of the function's body"
-    return next((why for moved in _moved(module, function) if (why := _why_not(module, function, moved))), "")
-
-
-def _is_assignment_of(module: Module, statement: ast.stmt, load: Load) -> bool:
-    return isinstance(statement, ast.Assign) and module.span(statement.value) == (load.start, load.end)
+    if any(isinstance(n, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom) for n in ast.walk(function)):
+        return f"`{function.name}` uses global names or is a generator"
+    reasons = (_why_not(module, function, statement) for statement in moved)
+    return next(filter(None, reasons), "") or _why_not_before(function, moved)
 
 
 def _moved(module: Module, function: ast.FunctionDef) -> list[ast.Assign]:
-    """The assignments from `from_pretrained` and `pipeline` in the function's own block: models and tokenizers."""
+    """The assignments of models, pipelines and tokenizers in the function's own block."""
     found = []
     for statement in function.body:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
-            dotted = module.resolve(statement.value.func)
+            dotted = module.resolve(_load_in(module, statement).func)
             if dotted.startswith("transformers.") and dotted.endswith((".from_pretrained", ".pipeline")):
                 found.append(statement)
     return found
+
+
+def _load_in(module: Module, statement: ast.Assign) -> ast.Call:
+    """The call that a chain like `X.from_pretrained("m").to("cuda").eval()` begins with."""
+    call = statement.value
+    while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not module.resolve(call.func):
+        if not isinstance(call.func.value, ast.Call):
+            break
+        call = call.func.value
+    return call if isinstance(call, ast.Call) else ast.Call(ast.Name(""), [], [])
 
 
 def _why_not(module: Module, function: ast.FunctionDef, statement: ast.Assign) -> str:
     target = statement.targets[0]
     if len(statement.targets) != 1 or not isinstance(target, ast.Name):
         return f"line {statement.lineno} does not bind one plain name"
-    if not isinstance(statement.value, ast.Call) or not all(
-        is_constant(module, part)
-        for part in (*statement.value.args, *(argument.value for argument in statement.value.keywords))
-    ):
+    calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
+    values = [value for call in calls for value in (*call.args, *(argument.value for argument in call.keywords))]
+    if not all(is_constant(module, value) for value in values):
         return f"the load at line {statement.lineno} depends on something that is not constant"
     if not edits.stands_alone(module, statement):
         return f"line {statement.lineno} holds other statements too"
-    bindings = [n for n in module.nodes if _binds(n, target.id)]
-    if len(bindings) != 1:
+    if sum(_binds(node, target.id) for node in module.nodes) != 1:
         return f"`{target.id}` is bound in more than one place"
-    if any(isinstance(n, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom) for n in ast.walk(function)):
-        return f"`{function.name}` uses global names or is a generator"
+    missing = sorted(_names_in(statement.value) - _bound_before(module, function))
+    return f"`{missing[0]}` is not known before `{function.name}`" if missing else ""
+
+
+def _names_in(node: ast.expr) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def _bound_before(module: Module, function: ast.FunctionDef) -> set[str]:
+    """Names that a statement of the module itself binds before the function, without a condition."""
+    names: set[str] = set()
+    for statement in module.tree.body[: module.tree.body.index(function)]:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            names.update((alias.asname or alias.name).split(".")[0] for alias in statement.names)
+        elif isinstance(statement, ast.Assign):
+            names.update(target.id for target in statement.targets if isinstance(target, ast.Name))
+    return names
+
+
+def _why_not_before(function: ast.FunctionDef, moved: list[ast.Assign]) -> str:
+    """What runs before the loads might be meant for them: a login, a seed, a default."""
+    for statement in function.body[: function.body.index(moved[-1])]:
+        is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        calls = any(isinstance(node, ast.Call | ast.Await | ast.With) for node in ast.walk(statement))
+        if statement not in moved and not is_text and (calls or not isinstance(statement, ast.Assign)):
+            return f"line {statement.lineno} runs before the load"
     return ""
 
 
