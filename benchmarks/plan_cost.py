@@ -98,6 +98,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         os.environ["REMEDIATE_STATE_DIR"] = str(folder / "state")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # An installed program is compiled once, not at each start.
         lay_out(folder)
         plan = [sys.executable, "-m", "remediate", "plan", "--profile", "current"]
         shown = subprocess.run(plan, cwd=folder, capture_output=True, text=True, check=True).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,10 +17,12 @@ from remediate.planner import announce, make_plan
 from remediate.profile.load import ResolvedProfile, load_profile, shipped_names
 from remediate.profile.schema import Profile
 from remediate.profile.select import select
-from remediate.runs.events import Events
-from remediate.runs.execute import ApplyResult, apply_plan
-from remediate.runs.rollback import RollbackResult, find_run, rollback_run
 from remediate.runs.store import Store
+
+if TYPE_CHECKING:
+    from remediate.runs.events import Events
+    from remediate.runs.execute import ApplyResult
+    from remediate.runs.rollback import RollbackResult
 
 
 def observe(
@@ -83,6 +86,8 @@ def apply(
     events: Events | None = None,
 ) -> ApplyResult:
     """Make the plan's changes, without asking. See `remediate.runs.execute.apply_plan` for what it raises."""
+    from remediate.runs.execute import apply_plan
+
     settings = config_of(plan.request).settings
     return apply_plan(plan, store=_store(state_dir), settings=settings, only=only, events=events)
 
@@ -103,6 +108,8 @@ def rollback(
     events: Events | None = None,
 ) -> RollbackResult:
     """Undo a run, or the last run of `folder`. See `remediate.runs.rollback` for what it raises."""
+    from remediate.runs.rollback import find_run, rollback_run
+
     store = _store(state_dir)
     found = find_run(store, run, None if run else Path(folder).resolve())
     return rollback_run(found, store=store, only=only, events=events)

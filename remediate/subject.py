@@ -107,6 +107,14 @@ class Progress(Protocol):
         ...
 
 
+class Begun(Protocol):
+    """Something that `Subject.begin` started."""
+
+    def close(self) -> None:
+        """End it, where nobody collected it. May be called again."""
+        ...
+
+
 class Subject(Protocol):
     """One part of the sandbox. Implementations hold no state."""
 
@@ -119,7 +127,15 @@ class Subject(Protocol):
     operation_type: Any
     """Record (or tagged union of records) in `Change.operation`."""
 
-    def observe(self, request: Request, settings: Settings, ledger: Ledger) -> Observed:
+    def begin(self, request: Request) -> Begun | None:
+        """Start what takes a while beside this process; `observe` collects it. None where there is nothing.
+
+        Raises:
+            ObserveError: as `observe`.
+        """
+        ...
+
+    def observe(self, request: Request, settings: Settings, ledger: Ledger, begun: Begun | None = None) -> Observed:
         """Read the host. A failed reading is `Unknown` inside the facts.
 
         Raises:

@@ -26,7 +26,7 @@ from remediate.model import (
     State,
 )
 from remediate.profile.schema import Profile
-from remediate.subject import Context, Ledger, Observed, Proposal, Settings, Situation
+from remediate.subject import Begun, Context, Ledger, Observed, Proposal, Settings, Situation
 
 
 class FolderFacts(msgspec.Struct, frozen=True):
@@ -49,7 +49,10 @@ class FolderSubject:
         self.fail_on: str | None = None
         self.performed: list[str] = []
 
-    def observe(self, request: Request, settings: Settings, ledger: Ledger) -> Observed:
+    def begin(self, request: Request) -> None:
+        return None
+
+    def observe(self, request: Request, settings: Settings, ledger: Ledger, begun: Begun | None = None) -> Observed:
         return Observed(FolderFacts({key: read_bytes(Path(request.folder) / key) for key in self.wanted}))
 
     def explanations(self) -> Mapping[str, Explanation]:

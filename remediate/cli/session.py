@@ -9,7 +9,6 @@ import msgspec
 
 from remediate import api
 from remediate.cli.options import Target
-from remediate.documents import decode_facts, read_document
 from remediate.errors import ExitCode, UsageError
 from remediate.model import Facts, Plan
 
@@ -31,6 +30,8 @@ def get_facts(target: Target, document: Path | None = None) -> Facts:
             only=target.only,
             state_dir=target.state_dir,
         )
+    from remediate.documents import decode_facts, read_document
+
     facts = decode_facts(read_document(document), str(document))
     if not target.only:
         return facts

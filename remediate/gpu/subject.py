@@ -14,7 +14,7 @@ from remediate.gpu.commands import Operation
 from remediate.gpu.facts import GpuFacts
 from remediate.model import Explanation, Facts, Finding, Performed, Request, State, Unknown
 from remediate.profile.schema import Profile
-from remediate.subject import Context, Ledger, Observed, Proposal, Settings, Situation
+from remediate.subject import Begun, Context, Ledger, Observed, Proposal, Settings, Situation
 
 
 class GpuSubject:
@@ -25,7 +25,10 @@ class GpuSubject:
     facts_type: type[msgspec.Struct] = GpuFacts
     operation_type: Any = Operation
 
-    def observe(self, request: Request, settings: Settings, ledger: Ledger) -> Observed:
+    def begin(self, request: Request) -> None:
+        """Nothing takes long enough."""
+
+    def observe(self, request: Request, settings: Settings, ledger: Ledger, begun: Begun | None = None) -> Observed:
         """The real GPUs, or the simulated board that the request names."""
         from remediate.gpu.observe import observe
 

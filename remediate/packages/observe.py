@@ -10,29 +10,35 @@ from remediate.model import Choice, Reading, Unknown, UnknownKind
 from remediate.packages.facts import PackagesFacts, TargetFacts
 from remediate.packages.inspect import Inventory, read_distributions, read_torch_build
 from remediate.packages.sources import Sources, read_sources
-from remediate.packages.target import find_interpreter, finish_probe, start_probe, tool_python
+from remediate.packages.target import Probe, find_interpreter, finish_probe, start_probe, tool_python
 
 _PIP_VERSION = re.compile(r"""^__version__\s*=\s*["']([^"']+)["']""", re.MULTILINE)
 
 
 def observe_packages(
-    folder: Path, python: str | None, requirements: str | None
+    folder: Path, python: str | None, requirements: str | None, probe: Probe | None = None
 ) -> tuple[PackagesFacts, tuple[Choice, ...]]:
     """Facts of the folder's target environment, and what was chosen on the way.
 
     The files are read while the interpreter starts.
 
+    Args:
+        folder: the sandbox.
+        python: the interpreter or environment that was named.
+        requirements: the requirements file that was named.
+        probe: the interpreter, where it is started already.
+
     Raises:
         TargetError: `python` was given and can't be used.
         RequirementsError: `requirements` was given and can't be read or parsed.
     """
-    candidate = find_interpreter(folder, python)
+    candidate = probe.candidate if probe is not None else find_interpreter(folder, python)
     if candidate is None:
         unknown = Unknown(UnknownKind.NOT_READ, "no environment in the folder, none active, and no `python3` on PATH")
         sources = read_sources(folder, requirements)
         facts = PackagesFacts(None, unknown, requirements=sources.files, other_sources=sources.other)
         return facts, sources.choices
-    probe = start_probe(candidate)
+    probe = probe or start_probe(candidate)
     try:
         sources = read_sources(folder, requirements)
     finally:

@@ -12,8 +12,9 @@ from remediate.model import Explanation, Facts, Finding, Performed, Request, Sta
 from remediate.packages.facts import PackagesFacts
 from remediate.packages.install import Install
 from remediate.packages.pins import find_blockers, plan_pins, planned_torch_cuda
+from remediate.packages.target import Probe, find_interpreter, start_probe
 from remediate.profile.schema import Profile
-from remediate.subject import Context, Ledger, Observed, Proposal, Settings, Situation
+from remediate.subject import Begun, Context, Ledger, Observed, Proposal, Settings, Situation
 
 
 class PackagesSubject:
@@ -24,7 +25,16 @@ class PackagesSubject:
     facts_type = PackagesFacts
     operation_type = FileEdit | Install
 
-    def observe(self, request: Request, settings: Settings, ledger: Ledger) -> Observed:
+    def begin(self, request: Request) -> Probe | None:
+        """Start the target interpreter, which takes longer than all the rest. None where there is none to start.
+
+        Raises:
+            TargetError: the interpreter that was named does not exist.
+        """
+        candidate = find_interpreter(Path(request.folder), request.python)
+        return None if candidate is None else start_probe(candidate)
+
+    def observe(self, request: Request, settings: Settings, ledger: Ledger, begun: Begun | None = None) -> Observed:
         """Read the target environment and the requirements files.
 
         Raises:
@@ -34,7 +44,8 @@ class PackagesSubject:
         del settings, ledger
         from remediate.packages.observe import observe_packages
 
-        facts, choices = observe_packages(Path(request.folder), request.python, request.requirements)
+        probe = begun if isinstance(begun, Probe) else None
+        facts, choices = observe_packages(Path(request.folder), request.python, request.requirements, probe)
         return Observed(facts, choices)
 
     def explanations(self) -> Mapping[str, Explanation]:

@@ -84,6 +84,12 @@ class Probe:
     process: subprocess.Popen[bytes] | None
     failure: str = ""
 
+    def close(self) -> None:
+        """Kill it where nobody has collected it."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+            self.process.communicate()
+
 
 def find_interpreter(folder: Path, python: str | None) -> Candidate | None:
     """The interpreter to look at: the one asked for, else what a person would mean in `folder`.

@@ -11,7 +11,7 @@ from remediate import files
 from remediate.model import Explanation, Facts, Finding, Performed, Request, State
 from remediate.profile.schema import Profile
 from remediate.script.facts import ScriptFacts
-from remediate.subject import Context, Ledger, Observed, Proposal, Settings, Situation
+from remediate.subject import Begun, Context, Ledger, Observed, Proposal, Settings, Situation
 
 
 class ScriptSubject:
@@ -22,7 +22,10 @@ class ScriptSubject:
     facts_type: type[msgspec.Struct] = ScriptFacts
     operation_type = files.FileEdit
 
-    def observe(self, request: Request, settings: Settings, ledger: Ledger) -> Observed:
+    def begin(self, request: Request) -> None:
+        """Nothing takes long enough."""
+
+    def observe(self, request: Request, settings: Settings, ledger: Ledger, begun: Begun | None = None) -> Observed:
         """Read the named scripts, or those of the folder that load a model.
 
         Raises:
