@@ -68,7 +68,7 @@ def decode_facts(content: bytes, place: str) -> Facts:
     """
     document = _parse(content, place, "facts", "remediate facts -o FILE")
     _check_version(document, place, "facts")
-    facts = _convert(document, Facts, place)
+    facts: Facts = _convert(document, Facts, place)
     known = {subject.name: subject for subject in subjects()}
     sections = {}
     for name, section in facts.sections.items():
@@ -86,14 +86,14 @@ def decode_plan(content: bytes, place: str) -> Plan:
     """
     document = _parse(content, place, "plan", "remediate plan -o FILE")
     _check_version(document, place, "plan")
-    envelope = _convert(document, PlanFile, place)
+    envelope: PlanFile = _convert(document, PlanFile, place)
     if _digest(envelope.plan) != envelope.digest:
         raise DocumentError(
             f"plan `{place}` was edited after it was made",
             cause="its content does not match its digest, so it is not what was shown and agreed to",
             hint="make a new one with `remediate plan -o FILE`; change the profile to get another plan",
         )
-    plan = _convert(envelope.plan, Plan, place)
+    plan: Plan = _convert(envelope.plan, Plan, place)
     return msgspec.structs.replace(plan, changes=tuple(_with_operation(change, place) for change in plan.changes))
 
 

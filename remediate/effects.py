@@ -9,15 +9,15 @@ import os
 import stat
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from remediate.errors import ApplyError, NeedsRootError
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(msgspec.Struct, frozen=True):
     """A process that ended.
 
     Attributes:

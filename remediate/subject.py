@@ -8,7 +8,6 @@ or argument lists of the changes, performs and undoes them. The core never branc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,8 +18,7 @@ from remediate.model import Artifact, Change, Choice, Explanation, Facts, Findin
 from remediate.profile.schema import Profile
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """What the user fixed in `remediate.toml`, beside the request. Values are as written there.
 
     Attributes:
@@ -33,29 +31,26 @@ class Settings:
     index_url: str | None = None
     find_links: tuple[str, ...] = ()
     no_index: bool = False
-    ignore: Mapping[str, str] = field(default_factory=dict)
+    ignore: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Ledger:
+class Ledger(msgspec.Struct, frozen=True):
     """What earlier runs set and no getter tells: key as `GPU-…/locked_gpu_clocks`, value as text.
 
     Entries of another boot are left out before it is handed over, for GPU settings do not outlive a reboot.
     """
 
-    entries: Mapping[str, str] = field(default_factory=dict)
+    entries: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Observed:
+class Observed(msgspec.Struct, frozen=True):
     """A subject's facts and what it chose by itself on the way."""
 
     facts: msgspec.Struct
     choices: tuple[Choice, ...] = ()
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """All that a comparison may use: facts, profile, and what the other subjects announced.
 
     Attributes:
@@ -65,12 +60,11 @@ class Situation:
 
     facts: Facts
     profile: Profile
-    settings: Settings = field(default_factory=Settings)
-    announced: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings = msgspec.field(default_factory=Settings)
+    announced: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """What a subject wants done: changes in order, what it holds back, and files for `--out-dir`."""
 
     changes: tuple[Change, ...] = ()
@@ -78,8 +72,7 @@ class Proposal:
     artifacts: tuple[Artifact, ...] = ()
 
 
-@dataclass
-class Context:
+class Context(msgspec.Struct):
     """What performing, undoing and checking a change may use.
 
     Attributes:
@@ -118,14 +111,25 @@ class Begun(Protocol):
 class Subject(Protocol):
     """One part of the sandbox. Implementations hold no state."""
 
-    name: str
-    """As in `--only NAME`, in `Facts.sections` and in `Finding.subject`."""
-    title: str
-    """For headings."""
-    facts_type: type[msgspec.Struct]
-    """Record in `Facts.sections[name]`."""
-    operation_type: Any
-    """Record (or tagged union of records) in `Change.operation`."""
+    @property
+    def name(self) -> str:
+        """As in `--only NAME`, in `Facts.sections` and in `Finding.subject`."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """For headings."""
+        ...
+
+    @property
+    def facts_type(self) -> type[msgspec.Struct]:
+        """Record in `Facts.sections[name]`."""
+        ...
+
+    @property
+    def operation_type(self) -> Any:
+        """Record (or tagged union of records) in `Change.operation`."""
+        ...
 
     def begin(self, request: Request) -> Begun | None:
         """Start what takes a while beside this process; `observe` collects it. None where there is nothing.

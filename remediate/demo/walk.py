@@ -13,7 +13,9 @@ from remediate.demo.sandbox import lay_out
 from remediate.demo.sight import Sight
 from remediate.errors import ExitCode
 from remediate.gpu.board import Board
+from remediate.gpu.facts import Device
 from remediate.gpu.reasons import describe
+from remediate.model import Unknown
 from remediate.runs.execute import ApplyResult
 from remediate.runs.rollback import find_run, rollback_run
 from remediate.runs.store import Store
@@ -97,12 +99,17 @@ def _load(sight: Sight, sandbox: Path) -> None:
                 f"{device.clocks.sm_mhz} MHz",
                 f"{device.power.draw_w:.0f} W",
                 f"{board.latency_ms(TOKENS):.0f} ms" if minute else "-",
-                describe(device.events.active),
+                _reasons(device),
             )
         )
     board.advance(REST_S, 0.0)
     board.save()
     sight.table(("time", "GPU", "memory", "SM clock", "power", f"{TOKENS} tokens", "reasons"), rows)
+
+
+def _reasons(device: Device) -> str:
+    mask = device.events.active
+    return str(mask) if isinstance(mask, Unknown) else describe(mask)
 
 
 def _plan(sight: Sight, sandbox: Path, state: Path) -> Plan:

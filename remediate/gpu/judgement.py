@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from remediate.gpu.commands import Operation, Setting, command, make_operation
 from remediate.gpu.facts import Device
@@ -18,8 +18,7 @@ NOT_MET = "GPU007"
 PROCESSES = "GPU008"
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """One comparison on one device.
 
     Attributes:

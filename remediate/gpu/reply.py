@@ -7,7 +7,8 @@ word some lines differently ("Enabled persistence mode via daemon"), so only the
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+import msgspec
 
 from remediate.effects import Completed
 from remediate.gpu.commands import Setting
@@ -25,8 +26,7 @@ class Answer(enum.Enum):
     """Exit code 0 and a text that neither confirms nor refuses."""
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """The answer and the line that it rests on."""
 
     answer: Answer

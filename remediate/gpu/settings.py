@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 
 from remediate.gpu.clocks import judge_clocks
@@ -96,12 +94,12 @@ def _obstacle(facts: GpuFacts, device: Device, is_root: bool) -> str:
 
 def _volatile(found: Judgement) -> Judgement:
     note = "persistence mode is off: the setting is lost when the last client leaves"
-    return found if found.operation is None else replace(found, evidence=(*found.evidence, note))
+    return found if found.operation is None else msgspec.structs.replace(found, evidence=(*found.evidence, note))
 
 
 def _hold_back(found: Judgement, obstacle: str) -> Judgement:
     if found.operation is None:
         return found
-    return replace(
+    return msgspec.structs.replace(
         found, outcome=Outcome.UNSUPPORTED, operation=None, because=obstacle, commands=(found.operation.argv,)
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from remediate.model import Reading, Unknown, UnknownKind
 from remediate.packages.facts import DistributionFacts, MetadataProblem, ProblemKind, TorchBuild
@@ -21,8 +22,7 @@ _MAX_SMALL_FILE = 64 * 1024
 _MAX_INSTALLER = 200
 
 
-@dataclass
-class Inventory:
+class Inventory(msgspec.Struct):
     """What the folders of a search path hold.
 
     Attributes:
@@ -34,10 +34,9 @@ class Inventory:
     problems: tuple[MetadataProblem, ...] = ()
 
 
-@dataclass
-class _Collected:
-    found: dict[str, DistributionFacts] = field(default_factory=dict)
-    problems: list[MetadataProblem] = field(default_factory=list)
+class _Collected(msgspec.Struct):
+    found: dict[str, DistributionFacts] = {}
+    problems: list[MetadataProblem] = []
 
 
 def read_distributions(search_path: Iterable[str]) -> Inventory:

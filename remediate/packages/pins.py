@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from remediate.model import Unknown
 from remediate.packages.facts import PackagesFacts, ProblemKind, TargetFacts
@@ -24,8 +25,7 @@ NUMPY_1 = Pin(
 with numpy 2, whole with 1.26.4) and 2.3.0 (works with 2)."""
 
 
-@dataclass(frozen=True)
-class PlannedPin:
+class PlannedPin(msgspec.Struct, frozen=True):
     """A pin held against the environment.
 
     Attributes:
@@ -52,8 +52,7 @@ class PlannedPin:
         return self.is_judged and (not self.is_met or self.cuda_differs)
 
 
-@dataclass(frozen=True)
-class Blocker:
+class Blocker(msgspec.Struct, frozen=True):
     """A reason not to install into this environment.
 
     Attributes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 from packaging.specifiers import SpecifierSet
 
 from remediate.packages.names import contains, is_same_version
@@ -13,8 +13,7 @@ from remediate.packages.requirements import Document, Line, LineKind
 _EXACT = ("==", "===")
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """How a distribution is to be written.
 
     Attributes:
@@ -28,8 +27,7 @@ class Wanted:
     is_required: bool = True
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """A line that changes, or is added (`line` 0); `was` is what it says now about the distribution."""
 
     name: str
@@ -37,8 +35,7 @@ class Edit:
     was: str = ""
 
 
-@dataclass(frozen=True)
-class Obstacle:
+class Obstacle(msgspec.Struct, frozen=True):
     """A line that should be pinned and is left as it is, and why."""
 
     name: str
@@ -47,8 +44,7 @@ class Obstacle:
     because: str
 
 
-@dataclass(frozen=True)
-class Rendered:
+class Rendered(msgspec.Struct, frozen=True):
     """A file's new text and what it came to.
 
     Attributes:
@@ -64,11 +60,10 @@ class Rendered:
     settled: frozenset[str] = frozenset()
 
 
-@dataclass
-class _Work:
-    edits: list[Edit] = field(default_factory=list)
-    obstacles: list[Obstacle] = field(default_factory=list)
-    settled: set[str] = field(default_factory=set)
+class _Work(msgspec.Struct):
+    edits: list[Edit] = []
+    obstacles: list[Obstacle] = []
+    settled: set[str] = msgspec.field(default_factory=set)
 
 
 def render_pins(

@@ -11,8 +11,8 @@ import codecs
 import enum
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from remediate.errors import ExitCode, ObserveError
@@ -58,8 +58,7 @@ class LineKind(enum.StrEnum):
     """A URL, a path, or something with environment variables: taken as it is."""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One logical line; `raw` is its text with continuations and line ends, and all raws together are the file.
 
     Attributes:
@@ -94,8 +93,7 @@ class Line:
         return self.kind is LineKind.REQUIREMENT and "--hash" in self.options
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """A parsed requirements file. `place` is its path, for messages."""
 
     place: str
@@ -213,7 +211,7 @@ def _parse_option(bare: Line, text: str, place: str) -> Line:
     option = _SHORT.get(match["name"], match["name"])
     value = (match["value"] or "").strip().strip("\"'")
     name = _egg_name(value) if option == "--editable" else ""
-    return replace(bare, kind=LineKind.OPTION, name=name, options=option, value=value)
+    return msgspec.structs.replace(bare, kind=LineKind.OPTION, name=name, options=option, value=value)
 
 
 def _parse_named(bare: Line, text: str, place: str) -> Line:
@@ -221,13 +219,13 @@ def _parse_named(bare: Line, text: str, place: str) -> Line:
     body, options = (text[: start.start()].rstrip(), text[start.start() :].strip()) if start else (text, "")
     match = _HEAD.match(body)
     if _is_location(body, match["rest"] if match else ""):
-        return replace(bare, kind=LineKind.OPAQUE, name=_egg_name(body))
+        return msgspec.structs.replace(bare, kind=LineKind.OPAQUE, name=_egg_name(body))
     if match is None:
         raise _no_requirement(place, bare.number, f"`{text}` begins with no name, path or URL")
     url, specifier, marker = _split_rest(match["rest"])
     if not url:
         _check_specifier(specifier, text, place, bare.number)
-    return replace(
+    return msgspec.structs.replace(
         bare,
         kind=LineKind.REQUIREMENT,
         name=canonical(match["name"]),

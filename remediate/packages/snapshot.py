@@ -15,7 +15,6 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -51,8 +50,7 @@ class After(msgspec.Struct, frozen=True):
     added: tuple[frozenset[str], ...]
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """A set-aside environment.
 
     Attributes:

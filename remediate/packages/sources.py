@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from remediate.effects import sha256
@@ -34,8 +34,7 @@ OTHER_SOURCES = (
 """Files that state dependencies too. They are named to the user and not edited."""
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True):
     """Where a folder states its dependencies.
 
     Attributes:

@@ -10,9 +10,10 @@ import ast
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from remediate.errors import TargetError
 from remediate.model import Choice, Unknown, UnknownKind
@@ -63,8 +64,7 @@ print("remediate-probe:" + ascii({
 """
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """An interpreter to look at.
 
     Attributes:
@@ -76,8 +76,7 @@ class Candidate:
     choice: Choice | None
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(msgspec.Struct, frozen=True):
     """A started look at an interpreter; `process` is None where it could not be started, for the reason `failure`."""
 
     candidate: Candidate

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from remediate.model import Unknown
 from remediate.packages.environment import marker_environment
@@ -14,8 +15,7 @@ from remediate.packages.requirements import parse
 from remediate.packages.sources import content_of
 
 
-@dataclass(frozen=True)
-class FilePlan:
+class FilePlan(msgspec.Struct, frozen=True):
     """One requirements file, before and after.
 
     Attributes:
@@ -32,8 +32,7 @@ class FilePlan:
     obstacles: tuple[Obstacle, ...]
 
 
-@dataclass(frozen=True)
-class RequirementsPlan:
+class RequirementsPlan(msgspec.Struct, frozen=True):
     """All requirements files, the chosen one first.
 
     Attributes:

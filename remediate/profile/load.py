@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,7 @@ _EXCLUSIVE = (
 )
 
 
-@dataclass(frozen=True)
-class ResolvedProfile:
+class ResolvedProfile(msgspec.Struct, frozen=True):
     """A profile after `extends`.
 
     Attributes:

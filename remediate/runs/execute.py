@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from remediate.errors import InterruptedRunError, RemediateError, StalePlanError
 from remediate.model import Change, Facts, Performed, Plan, State
@@ -18,8 +19,7 @@ from remediate.runs.store import Store
 from remediate.subject import Context, Ledger, Settings
 
 
-@dataclass(frozen=True)
-class ApplyResult:
+class ApplyResult(msgspec.Struct, frozen=True):
     """What a run came to.
 
     Attributes:
@@ -39,10 +39,9 @@ class ApplyResult:
     failure: RemediateError | None = None
 
 
-@dataclass
-class _Progress:
-    done: list[str] = field(default_factory=list)
-    not_done: list[str] = field(default_factory=list)
+class _Progress(msgspec.Struct):
+    done: list[str] = []
+    not_done: list[str] = []
     failure: RemediateError | None = None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import os
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -72,8 +71,7 @@ class ChangeStatus(enum.StrEnum):
     UNDONE = "undone"
 
 
-@dataclass
-class Run:
+class Run(msgspec.Struct):
     """A run as its folder tells it.
 
     Attributes:
@@ -84,7 +82,7 @@ class Run:
 
     folder: Path
     plan: Plan
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Entry] = []
 
     @property
     def id(self) -> str:

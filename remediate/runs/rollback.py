@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from remediate.errors import EditedSinceError, RemediateError, UsageError
 from remediate.model import Change, State
@@ -18,8 +19,7 @@ from remediate.runs.store import Store
 from remediate.subject import Context
 
 
-@dataclass(frozen=True)
-class RollbackResult:
+class RollbackResult(msgspec.Struct, frozen=True):
     """What undoing a run came to.
 
     Attributes:

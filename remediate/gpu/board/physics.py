@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -79,8 +78,7 @@ class Heat(msgspec.Struct, frozen=True):
     since_step_s: float = 0.0
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """What settings and list allow: supported clocks in MHz, ascending, and where the wishes of others bound them."""
 
     clocks: tuple[int, ...]
@@ -89,8 +87,7 @@ class Bounds:
     application_max_mhz: int
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """The board after a step."""
 
     heat: Heat

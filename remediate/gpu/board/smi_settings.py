@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -22,8 +21,7 @@ _OTHER = 255
 _LOCK_SINCE = {"GPU": (7, 0), "Memory": (8, 0)}
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """Exit code 0 goes on to the next device. `device` is None where nothing changed."""
 
     code: int
