@@ -71,5 +71,5 @@ def _finding(file: FileFacts, rule: Rule, verdict: Verdict, folder: str) -> Find
         wanted=verdict.wanted,
         evidence=verdict.evidence,
         reason=verdict.reason,
-        is_advice=verdict.is_advice,
+        is_advice=verdict.is_advice or bool(file.benchmark),
     )

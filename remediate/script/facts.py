@@ -190,6 +190,8 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     torch_line: int = 0
     is_inference: bool = False
     """A model is loaded and run, or a pipeline is made, and nothing is trained."""
+    benchmark: str = ""
+    """Why it is taken for a benchmark; empty otherwise."""
     training: tuple[Note, ...] = ()
     multiprocess: tuple[Note, ...] = ()
     """Signs of forked or spawned processes and of servers with workers."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Set
 from typing import TypeVar
+
+import msgspec
 
 from remediate.script.facts import FileFacts
 from remediate.script.reading.layout import read_layout
@@ -19,14 +20,16 @@ from remediate.script.rules import RULES
 from remediate.script.rules.base import Fix, Held, Wanted
 from remediate.script.source import Edit, Source, SourceError, decode
 
-P = TypeVar("P", Fix, Held)
+P = TypeVar("P", bound=Fix | Held)
+
+MAX_SITES = 100
+"""Loads, compiles, initialisations and inputs in one file; a file with more was generated."""
 
 MAX_FIXES = 40
 """More than any real script needs; a set of rules that undo each other ends here and changes nothing."""
 
 
-@dataclass(frozen=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True):
     """What patching came to.
 
     Attributes:
@@ -45,6 +48,30 @@ class _GateError(ValueError):
     """An edit that must not be made."""
 
 
+class _Work(msgspec.Struct):
+    """A script on its way: what was done so far, and what the gates refused."""
+
+    wanted: Wanted
+    skip: Set[str]
+    history: list[tuple[Source, tuple[Edit, ...]]] = []
+    fixes: list[tuple[str, Fix]] = []
+    refused: dict[tuple[str, int, str], Held] = {}
+
+    def moved_back(self, item: P, source: Source) -> P:
+        """The same with the lines of the original file."""
+        line = self._origin(source, item.line)
+        return msgspec.structs.replace(
+            item, line=line, end_line=max(line, self._origin(source, item.end_line or item.line))
+        )
+
+    def _origin(self, source: Source, line: int) -> int:
+        offset = source.line_start(line)
+        for before, edits in reversed(self.history):
+            offset = _undone(offset, edits)
+            source = before
+        return source.line_of(offset)
+
+
 def patch(path: str, raw: bytes, wanted: Wanted, skip: Set[str] = frozenset()) -> Patch:
     """Make every fix that the rules propose and the gates let through.
 
@@ -54,43 +81,32 @@ def patch(path: str, raw: bytes, wanted: Wanted, skip: Set[str] = frozenset()) -
         wanted: what the script is held against.
         skip: codes that are not fixed.
     """
+    work = _Work(wanted, skip)
     current = raw
-    fixes: list[tuple[str, Fix]] = []
-    history: list[tuple[Source, tuple[Edit, ...]]] = []
-    refused: dict[tuple[str, str], Held] = {}
-    while len(fixes) < MAX_FIXES:
+    while len(work.fixes) < MAX_FIXES:
         file, module = read_layout(path, current)
         if module is None or not file.is_inference:
-            return Patch(current, tuple(fixes))
-        made, held = _next_fix(file, module, wanted, skip, refused)
-        if made is None:
-            held += [(code, item) for (code, _), item in refused.items()]
-            return Patch(
-                current, tuple(fixes), tuple((code, _moved_back(item, module.source, history)) for code, item in held)
-            )
-        code, fix, content = made
-        fixes.append((code, _moved_back(fix, module.source, history)))
-        history.append((module.source, fix.edits))
+            return Patch(current, tuple(work.fixes))
+        reason = _reason_to_leave(file)
+        if reason:
+            return _left(raw, reason)
+        content, held = _next_fix(file, module, work)
+        if content is None:
+            return Patch(current, tuple(work.fixes), (*held, *((key[0], item) for key, item in work.refused.items())))
         current = content
-    held_all = Held(
-        1, "patch the script", f"the rules did not come to rest after {MAX_FIXES} fixes", "report this script"
-    )
-    return Patch(raw, (), (("SCR000", held_all),))
+    return _left(raw, f"the rules did not come to rest after {MAX_FIXES} fixes")
 
 
-def _moved_back(item: P, source: Source, history: Sequence[tuple[Source, tuple[Edit, ...]]]) -> P:
-    """The same with the lines of the original file."""
-    line = _origin(source, item.line, history)
-    return replace(item, line=line, end_line=max(line, _origin(source, item.end_line or item.line, history)))
+def _reason_to_leave(file: FileFacts) -> str:
+    """Why a script is not edited at all; empty when it may be."""
+    if file.benchmark:
+        return f"it is a benchmark ({file.benchmark}): a better layout would change what it measures"
+    sites = len(file.loads) + len(file.compiles) + len(file.cuda_inits) + len(file.inputs)
+    return f"{sites} places in one file are more than anybody would read through" if sites > MAX_SITES else ""
 
 
-def _origin(source: Source, line: int, history: Sequence[tuple[Source, tuple[Edit, ...]]]) -> int:
-    """The line in the original file of a line of `source`, which the edits in `history` led to."""
-    offset = source.line_start(line)
-    for before, edits in reversed(history):
-        offset = _undone(offset, edits)
-        source = before
-    return source.line_of(offset)
+def _left(raw: bytes, reason: str) -> Patch:
+    return Patch(raw, (), (("SCR000", Held(1, "patch the script", reason, "edit it by hand")),))
 
 
 def _undone(offset: int, edits: tuple[Edit, ...]) -> int:
@@ -106,30 +122,35 @@ def _undone(offset: int, edits: tuple[Edit, ...]) -> int:
     return offset - shift
 
 
-def _next_fix(
-    file: FileFacts, module: Module, wanted: Wanted, skip: Set[str], refused: dict[tuple[str, str], Held]
-) -> tuple[tuple[str, Fix, bytes] | None, list[tuple[str, Held]]]:
-    """The first fix that passes the gates with the bytes it leads to; and, when there is none, all that is held."""
+def _next_fix(file: FileFacts, module: Module, work: _Work) -> tuple[bytes | None, list[tuple[str, Held]]]:
+    """The bytes after the first fix that passes the gates; when there is none, None and all that is held."""
+    source = module.source
     held: list[tuple[str, Held]] = []
-    for code, proposal in _proposals(file, module, wanted, skip):
-        if isinstance(proposal, Held):
-            held.append((code, proposal))
-        elif (code, proposal.before) not in refused:
-            try:
-                return (code, proposal, apply_edits(module.source, proposal.edits)), held
-            except _GateError as error:
-                by_hand = f"change it by hand: {proposal.before} to {proposal.after}"
-                refused[code, proposal.before] = Held(
-                    proposal.line, "edit the script", str(error), by_hand, proposal.end_line
-                )
+    for code, proposal in _proposals(file, module, work):
+        item = work.moved_back(proposal, source)
+        if isinstance(item, Held):
+            held.append((code, item))
+            continue
+        key = (code, item.line, item.before)
+        if key in work.refused:
+            continue
+        try:
+            content = apply_edits(source, item.edits)
+        except _GateError as error:
+            by_hand = f"change it by hand: {item.before} to {item.after}"
+            work.refused[key] = Held(item.line, "edit the script", str(error), by_hand)
+        else:
+            work.fixes.append((code, item))
+            work.history.append((source, item.edits))
+            return content, held
     return None, held
 
 
-def _proposals(file: FileFacts, module: Module, wanted: Wanted, skip: Set[str]) -> Iterator[tuple[str, Fix | Held]]:
+def _proposals(file: FileFacts, module: Module, work: _Work) -> Iterator[tuple[str, Fix | Held]]:
     for rule in RULES:
-        if rule.fix is None or rule.code in skip:
+        if rule.fix is None or rule.code in work.skip:
             continue
-        for proposal in rule.fix(file, module, wanted):
+        for proposal in rule.fix(file, module, work.wanted):
             if not is_ignored(file, rule.code, proposal.line, proposal.end_line):
                 yield rule.code, proposal
 

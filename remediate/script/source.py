@@ -10,8 +10,9 @@ import codecs
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _LINE_BREAK_BYTES = re.compile(rb"\r\n|\r|\n")
@@ -31,8 +32,7 @@ class SourceError(ValueError):
         self.line = line
 
 
-@dataclass(frozen=True, order=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True, order=True):
     """Replace the characters `start` to `end` of a source's text by `text`; equal offsets insert."""
 
     start: int
@@ -40,8 +40,7 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, dict=True):
     """A decoded file.
 
     Attributes:

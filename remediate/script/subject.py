@@ -31,7 +31,7 @@ class ScriptSubject:
         Raises:
             ScriptError: a named script does not exist, can't be read, or is not Python text.
         """
-        del settings, ledger
+        del settings, ledger, begun
         from remediate.script.observe import observe
 
         return observe(request)

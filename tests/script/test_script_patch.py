@@ -207,6 +207,13 @@ def test_rules_that_never_come_to_rest_change_nothing(monkeypatch: pytest.Monkey
     assert "come to rest" in made.held[0][1].because
 
 
+def test_a_generated_file_with_hundreds_of_places_is_left_at_once() -> None:
+    text = GOOD + "model = torch.compile(model)\n" * 500
+    made = run_patch(text)
+    assert made.content.decode() == text
+    assert "more than anybody" in made.held[0][1].because
+
+
 def test_an_ignoring_comment_keeps_its_line() -> None:
     before = (
         (INCIDENT / "before.py")

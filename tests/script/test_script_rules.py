@@ -129,6 +129,46 @@ def test_a_load_that_nothing_calls_can_not_be_told() -> None:
     assert outcomes(text, "SCR001") == [UNKNOWN]
 
 
+MOVABLE = '    model = AutoModelForCausalLM.from_pretrained("m").to("cuda").eval()\n    return model.generate(p)\n'
+
+
+def test_a_chain_with_constant_arguments_moves_as_a_whole() -> None:
+    text = HEAD + f'def query(p):\n    """Answer."""\n    limit = 3\n{MOVABLE}'
+    after = patched(text, wanted(device=None, dtype=None))
+    line, rest = MOVABLE.strip().split("\n    ")
+    assert after == HEAD + f'{line}\n\n\ndef query(p):\n    """Answer."""\n    limit = 3\n    {rest}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [
+        (HEAD + f"def query(p):\n    login(TOKEN)\n{MOVABLE}", "line 5 runs before"),
+        (HEAD + f"def query(p):\n    with lock:\n        x = 1\n{MOVABLE}", "line 5 runs before"),
+        (f"def query(p):\n    from transformers import AutoModelForCausalLM\n{MOVABLE}", "is not known before"),
+        (f"from transformers import *\ndef query(p):\n{MOVABLE}", "is not known before"),
+        (HEAD + f"def query(p):\n{MOVABLE}".replace('"cuda"', "p.device"), "not constant"),
+    ],
+)
+def test_a_load_that_may_need_what_is_around_it_stays(text: str, because: str) -> None:
+    made = run_patch(text, wanted(device=None, dtype=None))
+    assert made.content.decode() == text
+    assert because in made.held[0][1].because
+
+
+def test_a_benchmark_is_judged_and_never_edited() -> None:
+    for text in (HEAD + TOK + UNPLACED + RUN + "def bench(): ...\n", HEAD + TOK + UNPLACED + RUN + "import timeit\n"):
+        made = run_patch(text)
+        assert made.content.decode() == text
+        assert "benchmark" in made.held[0][1].because
+
+
+def test_a_script_that_names_mps_gets_no_bfloat16() -> None:
+    text = HEAD + TOK + 'model = AutoModelForCausalLM.from_pretrained("m", device_map="cuda")\n' + RUN
+    text += 'if torch.backends.mps.is_available():\n    device = "mps"\n'
+    assert patched(text) == text
+    assert "torch_dtype=torch.float16" in patched(text, wanted(dtype="float16"))
+
+
 # --- SCR002: compile
 
 DEAD = {

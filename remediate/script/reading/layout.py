@@ -60,6 +60,7 @@ def _describe(path: str, digest: str, module: Module) -> FileFacts:
         torch_name=torch_name,
         torch_line=torch_line,
         is_inference=bool(loads and not training and (generates or any(load.kind == "pipeline" for load in loads))),
+        benchmark=surroundings.benchmark_sign(module, path),
         training=training,
         multiprocess=surroundings.process_notes(module),
         placed_elsewhere=tuple(sorted(elsewhere, key=lambda note: note.line)),

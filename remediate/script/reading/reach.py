@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from remediate.script.facts import Note, Scope
 from remediate.script.reading.module import LOOPS, Function, Module, constant
@@ -42,8 +43,7 @@ _STARTING = frozenset(("Fire", "run", "Thread", "Process", "spawn", "run_until_c
 _LAZY_TEST = re.compile(r"\bis None\b|\bnot in\b|\bnot hasattr\b|^not \w|== None|\bif not\b")
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(msgspec.Struct, frozen=True):
     """A scope, and what it was concluded from."""
 
     scope: Scope

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Collection
+from pathlib import PurePath
 
 from remediate.script.facts import AllocatorSite, CallSite, CompileSite, Device, Load, Note
 from remediate.script.reading.module import Module, constant, keyword
@@ -93,6 +94,21 @@ def training_notes(module: Module) -> tuple[Note, ...]:
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
             notes.append(Note(call.lineno, "backward()"))
     return tuple(notes)
+
+
+def benchmark_sign(module: Module, path: str) -> str:
+    """What makes a file a benchmark: its name, a function's, or a library for it; empty for other files.
+
+    Timing alone does not: many programs report how long an answer took.
+    """
+    name = PurePath(path).stem.lower()
+    if "bench" in name:
+        return f"its name is `{name}`"
+    for function in module.functions:
+        if "bench" in function.name.lower():
+            return f"function `{function.name}`"
+    libraries = ("timeit", "pyperf", "torch.utils.benchmark")
+    return next((f"imports {found}" for found, _ in imported_modules(module) if found in libraries), "")
 
 
 def placing_notes(module: Module) -> tuple[Note, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from remediate.model import Explanation, Outcome
 from remediate.profile.schema import ScriptWish
@@ -15,8 +16,7 @@ MIN_BFLOAT16_CAPABILITY = (8, 0)
 """Ampere; below it bfloat16 is emulated (CUDA C++ Programming Guide, arithmetic instructions by compute capability)."""
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What the script is held against.
 
     Attributes:
@@ -59,8 +59,7 @@ def _release(text: str) -> tuple[int, ...] | None:
     return tuple(numbers) or None
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What a rule says about one place; a finding without the file's name."""
 
     line: int
@@ -75,8 +74,7 @@ class Verdict:
     """Last line of the place, for an ignoring comment; 0 means `line`."""
 
 
-@dataclass(frozen=True)
-class Fix:
+class Fix(msgspec.Struct, frozen=True):
     """Edits that belong together, with how to show them."""
 
     line: int
@@ -87,8 +85,7 @@ class Fix:
     end_line: int = 0
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """A fault that is not edited, why, and what a person can do."""
 
     line: int
@@ -98,8 +95,7 @@ class Held:
     end_line: int = 0
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One rule. `check` needs the facts alone; `fix` needs the parsed file that the facts were read from."""
 
     explanation: Explanation

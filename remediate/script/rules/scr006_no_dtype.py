@@ -78,7 +78,7 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
         if is_open or _takes_checkpoint_dtype(load, wanted) or device_of_load(file, load) is Device.CPU:
             continue
         call = module.call_at(load.start, load.end)
-        obstacle = _obstacle(file, load)
+        obstacle = _obstacle(file, load) or _obstacle_of_mps(module, wanted)
         value, extra = _value(file, module, load, wanted)
         text = f"{_keyword(wanted)}={value}"
         if obstacle or call is None or not value:
@@ -130,6 +130,12 @@ def _obstacle(file: FileFacts, load: Load) -> str:
     if device_of_load(file, load) not in (Device.CUDA, Device.AUTO):
         return "it is not certain that the model runs on the GPU"
     return ""
+
+
+def _obstacle_of_mps(module: Module, wanted: Wanted) -> str:
+    """bfloat16 needs macOS 14 on MPS (PyTorch, MPS backend); a script that names it may run there."""
+    is_named = any(node.value == "mps" for node in module.every(ast.Constant))
+    return "the script also runs on MPS, which may lack bfloat16" if is_named and wanted.dtype == "bfloat16" else ""
 
 
 RULE = Rule(
