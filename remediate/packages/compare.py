@@ -56,13 +56,9 @@ def _compare_python(facts: PackagesFacts, profile: Profile) -> Iterator[Finding]
 def _compare_pin(facts: PackagesFacts, pin: PlannedPin) -> Iterator[Finding]:
     if not pin.is_judged:
         return
-    found = facts.installed(pin.name)
     wanted = f"{pin.pin.version} ({pin.pin.accept})" if pin.pin.accept else pin.pin.version
     outcome, summary, observed = _judge(facts, pin)
-    evidence = (found.metadata_path,) if found is not None else ()
-    yield Finding(
-        "PKG001", SUBJECT, pin.name, outcome, summary, observed, wanted, evidence=evidence, reason=pin.pin.reason
-    )
+    yield Finding("PKG001", SUBJECT, pin.name, outcome, summary, observed, wanted, reason=pin.pin.reason)
 
 
 def _judge(facts: PackagesFacts, pin: PlannedPin) -> tuple[Outcome, str, str]:

@@ -104,8 +104,9 @@ _PAGES = (
     Explanation(
         "PKG010",
         "Nothing can be installed into this environment",
-        "Whether the environment is marked as managed by the operating system, may be written by this user, and has a "
-        "pip that can install into it.",
+        "Whether the environment is marked as managed by the operating system, may be written by this user, has a "
+        "pip that can install into it, and was meant: a `python3` that was only found on PATH and is no virtual "
+        "environment is left alone.",
         "pip refuses an externally managed environment for a reason: the operating system's own programs live in it. "
         "Without write access pip would quietly install somewhere else.",
         "The install is withheld and its exact command is printed. Use a virtual environment.",

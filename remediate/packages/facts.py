@@ -27,6 +27,7 @@ class TargetFacts(msgspec.Struct, frozen=True):
         libc: as `glibc 2.36`.
         externally_managed: an installer must keep its hands off (PEP 668), outside of virtual environments.
         is_writable: whether this process may write `purelib`, `platlib` and `scripts`.
+        is_guess: nobody named it and no environment pointed to it; it is just the `python3` on PATH.
     """
 
     python: str
@@ -45,6 +46,7 @@ class TargetFacts(msgspec.Struct, frozen=True):
     libc: Reading[str]
     externally_managed: bool
     is_writable: bool
+    is_guess: bool = False
 
     @property
     def is_virtual(self) -> bool:

@@ -116,6 +116,10 @@ def find_blockers(
     elif not target.is_writable:
         because = f"this user may not write to `{target.purelib}`"
         blockers.append(Blocker("PKG010", because, "run it as the owner of that environment"))
+    elif target.is_guess and not target.is_virtual:
+        because = f"nobody named `{target.python}`, and it is no environment of its own: other programs may rely on it"
+        enable = f"create one with `python3 -m venv .venv`, or name this one with `--python {target.python}`"
+        blockers.append(Blocker("PKG010", because, enable))
     if isinstance(facts.pip, Unknown) and isinstance(facts.tool_pip, Unknown):
         because = "neither the environment nor this program has pip"
         blockers.append(Blocker("PKG010", because, f"run `{target.python} -m ensurepip`"))

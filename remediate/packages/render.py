@@ -11,6 +11,7 @@ from remediate.packages.names import contains, is_same_version
 from remediate.packages.requirements import Document, Line, LineKind
 
 _EXACT = ("==", "===")
+_CLAUSE_ENDS = (". ", "; ", ": ")
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -180,5 +181,7 @@ def _pinned_line(line: Line, wish: Wanted) -> str:
 
 
 def _comment(reason: str) -> str:
+    """The reason's first clause; the whole of it stands in the profile and in the plan."""
     words = " ".join(reason.split())
-    return f"  # {words}" if words else ""
+    clause = min((words.partition(mark)[0] for mark in _CLAUSE_ENDS), key=len)
+    return f"  # {clause}" if clause else ""

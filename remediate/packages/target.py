@@ -70,10 +70,12 @@ class Candidate(msgspec.Struct, frozen=True):
     Attributes:
         python: absolute path of the interpreter.
         choice: how it was found, when nobody named it.
+        is_guess: it is just the `python3` on PATH.
     """
 
     python: str
     choice: Choice | None
+    is_guess: bool = False
 
 
 class Probe(msgspec.Struct, frozen=True):
@@ -116,7 +118,7 @@ def find_interpreter(folder: Path, python: str | None) -> Candidate | None:
         return None
     found = _absolute(found)
     because = "it is the `python3` on PATH, and the folder has no environment of its own"
-    return Candidate(found, Choice("target interpreter", found, because))
+    return Candidate(found, Choice("target interpreter", found, because), is_guess=True)
 
 
 def start_probe(candidate: Candidate) -> Probe:
@@ -151,7 +153,7 @@ def finish_probe(probe: Probe, timeout_s: float = PROBE_TIMEOUT_S) -> TargetFact
                 hint="name a Python 3 interpreter or the folder of its environment with `--python`",
             )
         return Unknown(UnknownKind.FAILED, f"`{python}`: {answer}")
-    return _to_facts(probe.candidate.python, answer)
+    return _to_facts(probe.candidate, answer)
 
 
 def _environment_folder(variable: str) -> Path | None:
@@ -226,11 +228,11 @@ def _parse_answer(stdout: bytes) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-def _to_facts(python: str, answer: dict[str, Any]) -> TargetFacts:
+def _to_facts(candidate: Candidate, answer: dict[str, Any]) -> TargetFacts:
     libc = str(answer["libc"])
     folders = {str(answer[key]) for key in ("purelib", "platlib", "scripts")}
     return TargetFacts(
-        python=python,
+        python=candidate.python,
         version=str(answer["version"]),
         implementation=str(answer["implementation"]),
         prefix=str(answer["prefix"]),
@@ -246,6 +248,7 @@ def _to_facts(python: str, answer: dict[str, Any]) -> TargetFacts:
         libc=libc or Unknown(UnknownKind.NOT_SUPPORTED, "the C library is not glibc, or does not say"),
         externally_managed=bool(answer["externally_managed"]),
         is_writable=all(map(_is_writable, folders)),
+        is_guess=candidate.is_guess,
     )
 
 

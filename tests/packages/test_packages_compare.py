@@ -241,6 +241,16 @@ def test_environments_that_are_not_ours(trait: dict[str, bool]) -> None:
     assert "distribution:torch" not in PackagesSubject().announce(document(facts), profile)
 
 
+def test_a_python_that_was_only_found_on_path_is_left_alone() -> None:
+    guess = msgspec.structs.replace(TARGET, is_guess=True)
+    plain = msgspec.structs.replace(guess, prefix="/usr", base_prefix="/usr")
+    profile = profile_of(torch=TORCH)
+    assert [change.id for change in propose(facts_of(target=guess), profile).changes] == ["packages:install"]
+    proposal = propose(facts_of(target=plain), profile)
+    assert proposal.changes == ()
+    assert "--python /e/bin/python" in proposal.withheld[0].enable
+
+
 def test_metadata_problems() -> None:
     problems = (
         MetadataProblem(ProblemKind.LEFTOVER, "?orch", f"{SITE}/~orch", "left"),

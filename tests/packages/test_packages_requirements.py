@@ -101,6 +101,19 @@ def test_missing_pins_come_last_under_a_comment() -> None:
     assert again.content == added.content + b"transformers==4.36.2\n"
 
 
+@pytest.mark.parametrize(
+    ("reason", "comment"),
+    [
+        ("needs it, and more; because of this: that. And so on", "needs it, and more"),
+        ("4.38.0 made it slow (transformers#29206)", "4.38.0 made it slow (transformers#29206)"),
+        ("two\nlines", "two lines"),
+    ],
+)
+def test_the_comment_is_the_reasons_first_clause(reason: str, comment: str) -> None:
+    rendered = render_pins(parse(b"torch==2.2.0\n", "r.txt"), {"torch": Wanted("2.1.2", reason)})
+    assert rendered.content == f"torch==2.1.2  # {comment}\n".encode()
+
+
 def test_appended_lines_end_as_the_others() -> None:
     added = add_pins(parse(b"flask\r\nx\r\ny\n", "r.txt"), WANTED, {"transformers"}, "p")
     assert added.content.endswith(b"# added by remediate: profile p\r\ntransformers==4.36.2\r\n")
