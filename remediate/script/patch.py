@@ -16,8 +16,9 @@ import msgspec
 from remediate.script.facts import FileFacts
 from remediate.script.reading.layout import read_layout
 from remediate.script.reading.module import Module
-from remediate.script.rules import RULES
+from remediate.script.rules import RULES, scr004_no_placement
 from remediate.script.rules.base import Fix, Held, Wanted
+from remediate.script.rules.scr003_device_mismatch import leaves_inputs_behind
 from remediate.script.source import Edit, Source, SourceError, decode
 
 P = TypeVar("P", bound=Fix | Held)
@@ -27,6 +28,12 @@ MAX_SITES = 100
 
 MAX_FIXES = 40
 """More than any real script needs; a set of rules that undo each other ends here and changes nothing."""
+
+
+_MOVES_MODEL = scr004_no_placement.RULE.code
+_LEFT_BEHIND = Held(
+    1, "put the model on the GPU", "its inputs stay behind: moving them is ignored", "do both, or ignore both"
+)
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -91,6 +98,9 @@ def patch(path: str, raw: bytes, wanted: Wanted, skip: Set[str] = frozenset()) -
         if reason:
             return _left(raw, reason)
         content, held = _next_fix(file, module, work)
+        if content is None and any(code == _MOVES_MODEL and leaves_inputs_behind(file) for code, _ in work.fixes):
+            without = patch(path, raw, wanted, skip | {_MOVES_MODEL})
+            return msgspec.structs.replace(without, held=(*without.held, (_MOVES_MODEL, _LEFT_BEHIND)))
         if content is None:
             return Patch(current, tuple(work.fixes), (*held, *((key[0], item) for key, item in work.refused.items())))
         current = content

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from script.samples import (
     GOOD,
@@ -142,8 +144,8 @@ def test_a_chain_with_constant_arguments_moves_as_a_whole() -> None:
 @pytest.mark.parametrize(
     ("text", "because"),
     [
-        (HEAD + f"def query(p):\n    login(TOKEN)\n{MOVABLE}", "line 5 runs before"),
-        (HEAD + f"def query(p):\n    with lock:\n        x = 1\n{MOVABLE}", "line 5 runs before"),
+        (HEAD + f"def query(p):\n    login(TOKEN)\n{MOVABLE}", "`login(TOKEN)` runs before"),
+        (HEAD + f"def query(p):\n    with lock:\n        x = 1\n{MOVABLE}", "`with lock: x = 1` runs before"),
         (f"def query(p):\n    from transformers import AutoModelForCausalLM\n{MOVABLE}", "is not known before"),
         (f"from transformers import *\ndef query(p):\n{MOVABLE}", "is not known before"),
         (HEAD + f"def query(p):\n{MOVABLE}".replace('"cuda"', "p.device"), "not constant"),
@@ -255,6 +257,14 @@ def test_a_model_without_a_place_goes_to_the_gpu_and_its_inputs_follow() -> None
     assert outcomes(text, "SCR003") == [SAME]
     expected = text.replace("bfloat16)", 'bfloat16, device_map="cuda")').replace('"pt")', '"pt").to(model.device)')
     assert patched(text) == expected
+
+
+def test_a_model_is_not_moved_where_moving_its_inputs_is_ignored() -> None:
+    run = RUN.replace('.to("cuda")', "  # remediate: ignore[SCR003]")
+    text = HEAD + TOK + UNPLACED + run
+    made = run_patch(text)
+    assert made.content.decode() == text
+    assert [code for code, _ in made.held] == ["SCR004"]
 
 
 def test_without_accelerate_the_model_is_moved_after_the_load() -> None:
@@ -563,3 +573,11 @@ def test_wishes_that_are_not_given_are_not_judged() -> None:
     assert [rule.code for rule in RULES if outcomes(text, rule.code, none)] == []
     assert patched(text, none) == text
     assert Wanted(LEAVE_WISH, OLD) == wanted()
+
+
+def test_the_documentation_says_what_the_pages_say() -> None:
+    words = " ".join((Path(__file__).parents[2] / "docs" / "script-rules.md").read_text().split())
+    for rule in (UNREADABLE, *RULES):
+        page = rule.explanation
+        for text in (f"### {page.code}: {page.title}", page.what, page.why, page.fix, *page.sources):
+            assert " ".join(text.split()) in words, (page.code, text)

@@ -10,12 +10,13 @@ from remediate.script import edits
 from remediate.script.facts import FileFacts, Load, Scope
 from remediate.script.reading.module import Module
 from remediate.script.reading.values import is_constant
-from remediate.script.rules.base import Fix, Held, Rule, Verdict, Wanted, describe
+from remediate.script.rules.base import Fix, Held, Rule, Verdict, Wanted
 from remediate.script.source import Edit
 
 _WHY = (
     "a reload costs seconds each time (2.4 to 2.6 s for 7 billion bfloat16 weights on an H200) and doubles the memory"
 )
+_HEAD_LENGTH = 60
 _BY_HAND = "load it once at module level or in the server's start hook, and pass it to the function"
 
 
@@ -67,7 +68,7 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
 def _obstacle(file: FileFacts, module: Module, load: Load, function: ast.stmt | None) -> str:
     """Why a load can't be moved without judgement; empty when it can."""
     if file.multiprocess:
-        return f"the program uses several processes ({describe(file.multiprocess)})"
+        return f"the program uses several processes (it {file.multiprocess[0].what})"
     if load.scope is Scope.LOOP or not isinstance(function, ast.FunctionDef):
         return "only a load in a plain function is moved"
     if function not in module.tree.body:
@@ -78,7 +79,7 @@ def _obstacle(file: FileFacts, module: Module, load: Load, function: ast.stmt | 
     if any(isinstance(n, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom) for n in ast.walk(function)):
         return f"`{function.name}` uses global names or is a generator"
     reasons = (_why_not(module, function, statement) for statement in moved)
-    return next(filter(None, reasons), "") or _why_not_before(function, moved)
+    return next(filter(None, reasons), "") or _why_not_before(module, function, moved)
 
 
 def _moved(module: Module, function: ast.FunctionDef) -> list[ast.Assign]:
@@ -105,17 +106,23 @@ def _load_in(module: Module, statement: ast.Assign) -> ast.Call:
 def _why_not(module: Module, function: ast.FunctionDef, statement: ast.Assign) -> str:
     target = statement.targets[0]
     if len(statement.targets) != 1 or not isinstance(target, ast.Name):
-        return f"line {statement.lineno} does not bind one plain name"
+        return f"`{_head(module, statement)}` does not bind one plain name"
     calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)]
     values = [value for call in calls for value in (*call.args, *(argument.value for argument in call.keywords))]
     if not all(is_constant(module, value) for value in values):
-        return f"the load at line {statement.lineno} depends on something that is not constant"
+        return f"`{_head(module, statement)}` depends on something that is not constant"
     if not edits.stands_alone(module, statement):
-        return f"line {statement.lineno} holds other statements too"
+        return f"`{_head(module, statement)}` shares its line with other statements"
     if sum(_binds(node, target.id) for node in module.nodes) != 1:
         return f"`{target.id}` is bound in more than one place"
     missing = sorted(_names_in(statement.value) - _bound_before(module, function))
     return f"`{missing[0]}` is not known before `{function.name}`" if missing else ""
+
+
+def _head(module: Module, statement: ast.stmt) -> str:
+    """The beginning of a statement: its line number is no use to a reader once other edits moved it."""
+    text = module.text(statement)
+    return text if len(text) <= _HEAD_LENGTH else f"{text[:_HEAD_LENGTH].rstrip()}…"
 
 
 def _names_in(node: ast.expr) -> set[str]:
@@ -133,13 +140,13 @@ def _bound_before(module: Module, function: ast.FunctionDef) -> set[str]:
     return names
 
 
-def _why_not_before(function: ast.FunctionDef, moved: list[ast.Assign]) -> str:
+def _why_not_before(module: Module, function: ast.FunctionDef, moved: list[ast.Assign]) -> str:
     """What runs before the loads might be meant for them: a login, a seed, a default."""
     for statement in function.body[: function.body.index(moved[-1])]:
         is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         calls = any(isinstance(node, ast.Call | ast.Await | ast.With) for node in ast.walk(statement))
         if statement not in moved and not is_text and (calls or not isinstance(statement, ast.Assign)):
-            return f"line {statement.lineno} runs before the load"
+            return f"`{_head(module, statement)}` runs before the load"
     return ""
 
 

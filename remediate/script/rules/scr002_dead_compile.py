@@ -120,7 +120,8 @@ RULE = Rule(
         title="The compiled model is never run",
         what="Whether `torch.compile(model)` is followed by anything but `generate`. `generate` is fetched from the "
         "model inside of the wrapper and runs its plain forward pass.",
-        why='0 frames are compiled in torch 2.1.2, 2.2.0, 2.2.2, 2.3.0 and 2.13, also with `mode="max-autotune"`; '
+        why="0 frames are compiled in torch 2.1.2, 2.2.0, 2.2.2, 2.3.0 and 2.13, and with "
+        '`mode="max-autotune"` in 2.1.2 and 2.13; '
         "latency on an H200 is unchanged. It hides that the script is not compiled, and saved state gets "
         "`_orig_mod.` keys.",
         fix="The statement is taken out, or the call around the model. To compile what generate runs, use "

@@ -22,6 +22,11 @@ def is_apart(file: FileFacts, site: InputSite) -> bool:
     return model in (Device.NONE, Device.CPU) and site.device is Device.CUDA
 
 
+def leaves_inputs_behind(file: FileFacts) -> bool:
+    """Whether any inputs are known to be elsewhere than their model."""
+    return any(is_apart(file, site) for site in file.inputs)
+
+
 def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
     """Compare each tokenizer result's device with its model's."""
     if wanted.wish.device is None:

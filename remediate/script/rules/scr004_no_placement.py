@@ -80,9 +80,7 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
         if not obstacle and has_pipeline and text.startswith("."):
             obstacle = "a pipeline is built around the model and accelerate is not there"
         if obstacle or call is None:
-            by_hand = (
-                f"add `{text}` to the load at line {load.line} and move the inputs to `{load.target or 'model'}.device`"
-            )
+            by_hand = f"add `{text}` to the load and move the inputs to `{load.target or 'model'}.device`"
             yield Held(load.line, "put the model on the GPU", obstacle, by_hand, load.end_line)
             continue
         made = edits.append_call(module, call, text) if text.startswith(".") else edits.add_keyword(module, call, text)
@@ -120,7 +118,7 @@ def _obstacle_of_inputs(file: FileFacts) -> str:
         for site in file.inputs
         if site.device not in follows and not (site.device is Device.NONE and site.is_movable and site.model)
     ]
-    return f"the inputs at line {stuck[0].line} would stay behind" if stuck else ""
+    return f"the inputs `{stuck[0].name or 'of generate'}` would stay behind" if stuck else ""
 
 
 RULE = Rule(

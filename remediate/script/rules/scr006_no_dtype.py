@@ -83,7 +83,7 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
         text = f"{_keyword(wanted)}={value}"
         if obstacle or call is None or not value:
             because = obstacle or "torch is not imported at module level, and this transformers wants a torch dtype"
-            by_hand = f"add `{_keyword(wanted)}=torch.{wanted.dtype}` to the load at line {load.line}"
+            by_hand = f"add `{_keyword(wanted)}=torch.{wanted.dtype}` to the load"
             yield Held(load.line, "state the dtype", because, by_hand, load.end_line)
             continue
         made = (*extra, *edits.add_keyword(module, call, text))

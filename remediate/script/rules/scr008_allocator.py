@@ -45,7 +45,7 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
         return
     for site in file.allocator:
         if not site.is_early:
-            by_hand = f"move line {site.line} above the first import that is not the standard library's"
+            by_hand = "move it above the first import that is not the standard library's"
             yield Held(
                 site.line,
                 "set the allocator variable in time",
