@@ -77,7 +77,7 @@ def _change(file: FileFacts, name: str, raw: bytes, made: Patch, codes: tuple[st
         codes=codes,
         target=name,
         title=f"script `{name}`",
-        before=f"{len(raw)} bytes",
+        before="not patched",
         after=f"{len(fixes)} place{'s' if len(fixes) > 1 else ''} patched",
         reason="brings the script to the profile's layout; bytes outside of the patched places stay as they are",
         risks=(Risk.SAFE,),
