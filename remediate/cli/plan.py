@@ -44,6 +44,8 @@ def plan(
     remediate plan --profile incident-a100      a profile by name
     remediate plan --facts host7.json           from facts recorded elsewhere
     remediate plan --only gpu --check           for a script: exit 3 if it differs
+
+    Marks: = agrees, ~ differs, ? could not tell, ! not supported here, i advice.
     """
     from remediate.cli.console import Console
     from remediate.cli.report import print_plan

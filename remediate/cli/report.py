@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from remediate.cli.console import MARKS, RISK_WORDS, Console
 from remediate.model import Change, Choice, Finding, Outcome, Plan, Risk, Withheld
@@ -13,7 +13,7 @@ from remediate.registry import subjects
 def print_plan(console: Console, plan: Plan) -> None:
     """The whole plan: choices, findings, changes, diffs, commands, what is withheld, a summary."""
     print_choices(console, plan.choices)
-    print_findings(console, plan.findings)
+    print_findings(console, plan.findings, {code for change in plan.changes for code in change.codes})
     print_changes(console, plan.changes)
     print_diffs(console, plan.changes)
     print_commands(console, plan.changes)
@@ -30,18 +30,22 @@ def print_choices(console: Console, choices: Iterable[Choice]) -> None:
         console.labelled(choice.what.ljust(width), f"{choice.chosen} ({choice.because})")
 
 
-def print_findings(console: Console, findings: Sequence[Finding]) -> None:
-    """By subject: what agrees, what differs, what can't be told, then advice."""
+def print_findings(console: Console, findings: Sequence[Finding], answered: Container[str] = ()) -> None:
+    """By subject: what agrees, what differs, what can't be told, then advice.
+
+    Args:
+        answered: codes whose reason is told with the change that answers them.
+    """
     for subject in subjects():
         own = [finding for finding in findings if finding.subject == subject.name]
         if not own:
             continue
         console.heading(subject.title)
         for finding in sorted(own, key=lambda finding: finding.is_advice):
-            print_finding(console, finding)
+            print_finding(console, finding, with_reason=finding.code not in answered)
 
 
-def print_finding(console: Console, finding: Finding) -> None:
+def print_finding(console: Console, finding: Finding, *, with_reason: bool = True) -> None:
     """One line with mark and code; below it the evidence and the reason, where it is not `same`."""
     mark, colour = ("i", "cyan") if finding.is_advice else MARKS[finding.outcome]
     word = "" if finding.outcome in (Outcome.SAME, Outcome.DIFFERS) or finding.is_advice else f"{finding.outcome}: "
@@ -51,7 +55,7 @@ def print_finding(console: Console, finding: Finding) -> None:
         return
     for line in finding.evidence:
         console.text(line, indent=4, style="dim")
-    if finding.reason:
+    if finding.reason and with_reason:
         console.labelled("why:", finding.reason, indent=4)
 
 
@@ -143,11 +147,10 @@ def print_summary(console: Console, plan: Plan) -> None:
     count = len(plan.changes)
     root = sum(change.needs_root for change in plan.changes)
     disruptive = sum(Risk.DISRUPTIVE in change.risks for change in plan.changes)
-    console.text(
-        f"{plural(count, 'change')}, {root} of them as root, {disruptive} disruptive. Nothing was changed; "
-        "`remediate apply` makes them.",
-        style="bold",
-    )
+    risky = [f"{root} as root"] * bool(root) + [f"{disruptive} disruptive"] * bool(disruptive)
+    of_them = f" ({', '.join(risky)})" if risky else ""
+    console.text(f"{plural(count, 'change')}{of_them}. Nothing was changed.", style="bold")
+    console.text("`remediate apply` makes them; `remediate explain CODE` says more about a code.", style="dim")
 
 
 def _no_changes(plan: Plan) -> str:

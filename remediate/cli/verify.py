@@ -31,6 +31,8 @@ def verify(
 
     Exit 0 in agreement, 3 where something differs, 4 where something could not be told or is not supported here.
     Advice counts for neither.
+
+    Marks: = agrees, ~ differs, ? could not tell, ! not supported here, i advice.
     """
     from remediate.cli.console import Console
     from remediate.cli.report import print_choices, print_findings
