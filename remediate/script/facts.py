@@ -179,6 +179,9 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     size: int
     """Bytes."""
+    content: bytes | None = None
+    """What it holds, so that it can be patched from recorded facts elsewhere. None where it seems to hold a secret or
+    can't be understood; it is then read again from `path`."""
     encoding: str = ""
     newline: str = ""
     """`LF`, `CRLF`, `CR` or `mixed`."""

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from remediate.errors import ScriptError
 from remediate.model import Choice, Request
 from remediate.script.discover import MAX_SCRIPT_BYTES, is_candidate, is_skipped_folder
 from remediate.script.facts import FileFacts, ScriptFacts
 from remediate.subject import Observed
+
+_SECRET = re.compile(
+    rb"\b(hf_|sk-|gh[oprsu]_|AKIA)[A-Za-z0-9_-]{16,}"
+    rb"|(?i:\b\w*(api_?key|secret|passwo?r?d|_token|auth_?token|\btoken)\w*)\s*[=:]\s*[\"'][^\"'\s]{8,}[\"']"
+)
+"""Tokens of well-known services by their form, and texts that are given to names that say what they are."""
 
 MAX_FILES_SEARCHED = 2000
 """A folder with more Python files than this is no sandbox; the search stops and says so."""
@@ -54,7 +63,14 @@ def _read_named(path: Path) -> FileFacts:
             cause=file.problem,
             hint="name a Python file, or repair that line; a script for a newer Python needs `remediate` there",
         )
-    return file
+    return _with_content(file, raw)
+
+
+def _with_content(file: FileFacts, raw: bytes) -> FileFacts:
+    """A saved facts document gives no key or password away, nor carries what no patch is made of."""
+    if file.problem or _SECRET.search(raw):
+        return file
+    return msgspec.structs.replace(file, content=raw)
 
 
 def _search(folder: Path) -> Observed:
@@ -70,7 +86,7 @@ def _search(folder: Path) -> Observed:
             continue
         file, _ = read_layout(str(path), raw)
         if file.problem or file.loads:
-            files.append(file)
+            files.append(_with_content(file, raw))
     names = ", ".join(os.path.relpath(file.path, folder) for file in files) or "none"
     looked = "1 Python file" if count == 1 else f"{min(count, MAX_FILES_SEARCHED)} Python files"
     because = f"these load a model, of {looked} in the folder and one level below"

@@ -1,4 +1,4 @@
-"""Patched scripts as changes. Reads the files that the facts name, and nothing else."""
+"""Patched scripts as changes. Reads the files that the facts name and don't hold, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def propose(situation: Situation, findings: Sequence[Finding]) -> Proposal:
         codes = _open_codes(findings, name)
         if not codes:
             continue
-        raw = read_bytes(file.path)
+        raw = file.content if file.content is not None else read_bytes(file.path)
         if raw is None or sha256(raw) != file.sha256:
             withheld.append(_out_of_reach(name, codes, is_there=raw is not None))
             continue

@@ -206,6 +206,9 @@ def test_scripts_of_the_same_name_get_artifacts_of_their_own(sandbox: Path) -> N
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_facts_of_another_host_or_time_change_nothing(sandbox: Path, is_there: bool) -> None:
+    """Where the facts don't hold the script because it holds a secret."""
+    with (sandbox / "infer.py").open("a") as script:
+        script.write('HF_TOKEN = "not-for-others"\n')
     facts = observe(sandbox)
     if is_there:
         (sandbox / "infer.py").write_text(GOOD)
