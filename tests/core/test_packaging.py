@@ -1,4 +1,4 @@
-"""The wheel holds what the program needs: profiles, templates, boards, type marks; and an editable install finds them."""
+"""The wheel holds what the program needs (profiles, templates, boards, type mark), and a checkout finds it too."""
 
 from __future__ import annotations
 
