@@ -92,6 +92,7 @@ def test_a_command_that_hangs_is_killed() -> None:
         run_process([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.2)
 
 
-def test_a_missing_command() -> None:
+def test_a_missing_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ApplyError, match="`no-such-program` was not found"):
         run_process(["no-such-program"], timeout_s=1)
