@@ -109,14 +109,13 @@ def test_the_plan_for_the_reports_own_files(laid_out: Path) -> None:
 def test_facts_recorded_there_give_the_same_plan_elsewhere(laid_out: Path, tmp_path: Path) -> None:
     recorded = tmp_path / "facts.json"
     assert remediate(laid_out, "facts", "-o", str(recorded)).returncode == 0
-    here = json.loads(remediate(laid_out, "plan", "--json").stdout)["plan"]
     elsewhere = json.loads(
         remediate(tmp_path, "plan", "--facts", str(recorded), "--json", "-p", "incident-a100").stdout
     )["plan"]
     there = json.loads(remediate(laid_out, "plan", "--json", "-p", "incident-a100").stdout)["plan"]
     assert elsewhere["changes"] == there["changes"]
     assert elsewhere["findings"] == there["findings"]
-    assert {change["id"] for change in here["changes"]} == {change["id"] for change in there["changes"]}
+    assert elsewhere["changes"]
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
