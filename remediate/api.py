@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from remediate.config import Config, load_config
-from remediate.errors import ProfileError
+from remediate.errors import ProfileError, UsageError
 from remediate.model import Choice, Facts, Finding, Plan, Request
 from remediate.observation import observe as observe_request
 from remediate.observation import read_boot_id
@@ -52,10 +52,10 @@ def observe(
         ObserveError: something that was named explicitly does not exist or can't be read.
         ConfigError: the folder's configuration can't be used.
     """
-    config = load_config(Path(folder))
     asked = make_request(
         folder, python=python, scripts=scripts, requirements=requirements, gpus=gpus, board=board, only=only
     )
+    config = load_config(Path(asked.folder))
     request = config.fill(asked)
     facts = observe_request(request, config.settings, _store(state_dir).ledger(read_boot_id()))
     return msgspec.structs.replace(facts, choices=config.choices + facts.choices)
@@ -125,8 +125,12 @@ def make_request(
     board: str | None = None,
     only: Iterable[str] = (),
 ) -> Request:
-    """A request with absolute paths, so that a plan means the same from every folder."""
-    base = Path(folder).resolve()
+    """A request with absolute paths, so that a plan means the same from every folder.
+
+    Raises:
+        UsageError: the folder does not exist.
+    """
+    base = _existing_folder(folder)
     return Request(
         folder=str(base),
         python=None if python is None else _absolute(python, keep_plain=True),
@@ -136,6 +140,16 @@ def make_request(
         board=None if board is None else _absolute(board, keep_plain=True),
         only=tuple(only),
     )
+
+
+def _existing_folder(folder: str | Path) -> Path:
+    try:
+        base = Path(folder).resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f"folder `{folder}` can't be used", cause=str(error), hint="name one that exists") from error
+    if not base.is_dir():
+        raise UsageError(f"`{folder}` is no folder", hint="name the folder of the sandbox")
+    return base
 
 
 def config_of(request: Request) -> Config:

@@ -22,16 +22,16 @@ app = typer.Typer(
     epilog="Exit codes: 0 in agreement or done, 1 failed, 2 usage, 3 differences remain, 4 could not tell or not "
     "doable here.",
 )
-app.command()(plan.plan)
-app.command()(apply.apply)
-app.command()(verify.verify)
-app.command()(rollback.rollback)
-app.command()(rollback.history)
-app.command()(facts.facts)
-app.command()(plan.show)
-app.command()(explain.explain)
+app.command(short_help="Show what differs, and the changes that would close the gap.")(plan.plan)
+app.command(short_help="Make a plan's changes, each journalled and read back.")(apply.apply)
+app.command(short_help="Compare with the profile again, one line a finding.")(verify.verify)
+app.command(short_help="Undo a run: everything as it was before.")(rollback.rollback)
+app.command(short_help="List the runs of all folders.")(rollback.history)
+app.command(short_help="Show what is installed, set and laid out.")(facts.facts)
+app.command(short_help="Show a saved plan again.")(plan.show)
+app.command(short_help="Say what a finding's code means.")(explain.explain)
 app.add_typer(profiles.app, name="profiles")
-app.command()(demo.demo)
+app.command(short_help="Walk through the incident on a simulated A100.")(demo.demo)
 
 
 def _print_version(wanted: bool) -> None:

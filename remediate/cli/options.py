@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 FolderOption = Annotated[
-    Path, typer.Option("--folder", "-C", help="Sandbox folder to look at.", file_okay=False, show_default="this folder")
+    Path, typer.Option("--folder", "-C", help="Sandbox folder to look at.", show_default="this folder")
 ]
 PythonOption = Annotated[
     str | None,

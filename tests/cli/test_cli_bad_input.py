@@ -172,3 +172,16 @@ def test_a_machine_without_a_driver(sandbox: Path) -> None:
     facts = remediate(sandbox, "facts", "--only", "gpu")
     assert facts.returncode == 0
     assert "not found" in facts.stdout
+
+
+def test_a_folder_that_is_not_there(sandbox: Path) -> None:
+    assert_one_error(remediate(sandbox, "plan", "-C", "absent"), 2, "folder `absent`")
+    assert_one_error(remediate(sandbox, "facts", "-C", "inference.py"), 2, "inference.py")
+
+
+def test_a_folder_that_was_deleted_below_the_shell(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m remediate plan"
+    done = subprocess.run(["sh", "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert_one_error(done, 2, "folder `.`")
