@@ -13,10 +13,13 @@ from remediate.gpu.board import SimulatedNvml
 from remediate.gpu.facts import Device, GpuFacts
 from remediate.gpu.nvml import FUNCTION_NOT_FOUND, code_for, load_pynvml
 from remediate.model import Reading, Unknown
+from remediate.units import milliwatts
 
 HOST = -1
 ANY = -1
 _DOMAINS = (numbers.CLOCK_GRAPHICS, numbers.CLOCK_SM, numbers.CLOCK_MEMORY, numbers.CLOCK_VIDEO)
+REQUESTED_LIMIT = 192
+_NOT_SUPPORTED = 3
 _TEMPERATURE_V_SINCE = 570
 _EVENT_REASONS_SINCE = 535
 """First drivers whose library has nvmlDeviceGetTemperatureV, and …ClocksEventReasons by that name."""
@@ -146,6 +149,7 @@ def _device_lines(simulated: SimulatedNvml, device: Device) -> Iterator[str]:
         yield line(f"nvmlDeviceGet{kind}RunningProcesses_v3", f"nvmlDeviceGet{kind}RunningProcesses", show=_processes)
     yield from _table_lines(device)
     yield from _field_lines(simulated, index)
+    yield from _power_field_lines(device)
 
 
 def _lines_by_driver(simulated: SimulatedNvml, device: Device, driver: Reading[str]) -> Iterator[str]:
@@ -193,6 +197,16 @@ def _field_lines(simulated: SimulatedNvml, index: int) -> Iterator[str]:
     for field in simulated.nvmlDeviceGetFieldValues(index, list(numbers.FIELDS)):
         value = getattr(field.value, numbers.VALUE_MEMBERS[field.valueType])
         yield f"{index} field.{field.fieldId} {field.nvmlReturn} {field.valueType} {value}"
+
+
+def _power_field_lines(device: Device) -> Iterator[str]:
+    """The fields by which nvidia-smi 535 and later read the limits, in mW: lowest, highest, requested."""
+    power = device.power
+    for field, reading in {187: power.min_w, 188: power.max_w, REQUESTED_LIMIT: power.limit_w}.items():
+        if device.virtualization == numbers.VGPU_GUEST or isinstance(reading, Unknown):
+            yield f"{device.index} field.{field} {_NOT_SUPPORTED}"
+        else:
+            yield f"{device.index} field.{field} 0 1 {milliwatts(reading)}"
 
 
 def _line(index: int, name: str, answer: Callable[[], Any]) -> str:

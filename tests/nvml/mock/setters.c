@@ -53,6 +53,9 @@ int nvmlDeviceSetComputeMode(nvmlDevice_t device, unsigned int mode)
     return code ? code : mode > 3 ? INVALID_ARGUMENT : keep(index, "nvmlDeviceGetComputeMode", NO_ARGUMENT, mode);
 }
 
+/* The requested limit is read through a getter, and by nvidia-smi through field 192. */
+enum { REQUESTED_LIMIT = 192 };
+
 static int set_limit(const char *setter, nvmlDevice_t device, unsigned int milliwatts)
 {
     int index;
@@ -66,6 +69,9 @@ static int set_limit(const char *setter, nvmlDevice_t device, unsigned int milli
         return code;
     if (numbers(text, range, 2) != 2 || milliwatts < range[0] || milliwatts > range[1])
         return INVALID_ARGUMENT;
+    char field[24];
+    snprintf(field, sizeof field, "1 %u", milliwatts);
+    put(index, "field", REQUESTED_LIMIT, field);
     code = keep(index, "nvmlDeviceGetPowerManagementLimit", NO_ARGUMENT, milliwatts);
     return code ? code : keep(index, "nvmlDeviceGetEnforcedPowerLimit", NO_ARGUMENT, milliwatts);
 }
