@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,17 @@ class FileEdit(msgspec.Struct, frozen=True, tag="file"):
 
     Attributes:
         path: absolute path.
-        content: the bytes to be written.
+        content: the bytes to be written; None removes the file.
         before_sha256: of the bytes the edit was made from; None when there was no file.
-        after_sha256: of `content`.
+        after_sha256: of `content`; None when the file is removed.
+        mode: permission bits for a file that is created; None leaves them to the umask.
     """
 
     path: str
-    content: bytes
+    content: bytes | None
     before_sha256: str | None
-    after_sha256: str
+    after_sha256: str | None
+    mode: int | None = None
 
 
 class Backup(msgspec.Struct, frozen=True):
@@ -34,17 +37,23 @@ class Backup(msgspec.Struct, frozen=True):
 
     Attributes:
         name: file name below the run's folder; None when there was no file before.
+        mode: its permission bits.
     """
 
     name: str | None
+    mode: int | None = None
 
 
-def plan_edit(path: Path, before: bytes | None, after: bytes) -> FileEdit:
-    """The operation that turns `before` into `after`; `before` None means that the file is created."""
-    return FileEdit(str(path), after, None if before is None else sha256(before), sha256(after))
+def plan_edit(path: Path, before: bytes | None, after: bytes | None, mode: int | None = None) -> FileEdit:
+    """The operation that turns `before` into `after`; None stands for no file, so that it is created or removed."""
+    return FileEdit(str(path), after, _hash(before), _hash(after), mode)
 
 
-def diff(path: Path, before: bytes | None, after: bytes, encoding: str = "utf-8") -> str:
+def _hash(content: bytes | None) -> str | None:
+    return None if content is None else sha256(content)
+
+
+def diff(path: Path, before: bytes | None, after: bytes | None, encoding: str = "utf-8") -> str:
     r"""Unified diff as text, three lines of context; empty when the bytes are equal.
 
     Undecodable bytes are shown as `\xNN`. A missing last newline is marked the way diff(1) does.
@@ -52,9 +61,10 @@ def diff(path: Path, before: bytes | None, after: bytes, encoding: str = "utf-8"
     import difflib
 
     old = (before or b"").decode(encoding, "backslashreplace").splitlines(keepends=True)
-    new = after.decode(encoding, "backslashreplace").splitlines(keepends=True)
-    name = path.name
-    lines = difflib.unified_diff(old, new, "/dev/null" if before is None else f"a/{name}", f"b/{name}")
+    new = (after or b"").decode(encoding, "backslashreplace").splitlines(keepends=True)
+    old_name = "/dev/null" if before is None else f"a/{path.name}"
+    new_name = "/dev/null" if after is None else f"b/{path.name}"
+    lines = difflib.unified_diff(old, new, old_name, new_name)
     return "".join(_terminated(line) for line in lines)
 
 
@@ -71,7 +81,7 @@ def state(edit: FileEdit, context: Context) -> State:
         content = read_bytes(Path(edit.path))
     except OSError:
         return State.UNKNOWN
-    present = None if content is None else sha256(content)
+    present = _hash(content)
     if present == edit.after_sha256:
         return State.AFTER
     return State.BEFORE if present == edit.before_sha256 else State.OTHER
@@ -86,17 +96,18 @@ def prepare(edit: FileEdit, context: Context) -> dict[str, Any]:
     path = Path(edit.path)
     try:
         content = read_bytes(path)
+        mode = None if content is None else stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
         raise file_error(path, error) from error
     if content is None:
         return {"name": None}
     name = f"backup-{sha256(edit.path.encode())[:12]}-{path.name}"
     write_file(context.run_folder / name, content, mode=0o600)
-    return {"name": name}
+    return {"name": name, "mode": mode}
 
 
 def perform(edit: FileEdit, prepared: Any, context: Context) -> Performed:
-    """Write the new bytes atomically; when they stand there already, say so and write nothing.
+    """Write the new bytes atomically, or remove the file; when it stands so already, say so and do nothing.
 
     Raises:
         EditedSinceError: the file is neither as planned nor done; it is left alone.
@@ -113,7 +124,11 @@ def perform(edit: FileEdit, prepared: Any, context: Context) -> Performed:
             cause="it was edited in the meantime; it is left as it is",
             hint="run `remediate plan` again",
         )
-    write_file(Path(edit.path), edit.content, temporary_suffix=context.temporary_suffix)
+    if edit.content is None:
+        remove_file(Path(edit.path))
+        return Performed("removed; it is kept in the run's folder")
+    mode = edit.mode if edit.before_sha256 is None else None
+    write_file(Path(edit.path), edit.content, mode=mode, temporary_suffix=context.temporary_suffix)
     if state(edit, context) is not State.AFTER:
         raise ApplyError(f"`{edit.path}` does not hold what was written to it", cause="it was changed at the same time")
     return Performed(f"wrote {len(edit.content)} bytes")
@@ -144,5 +159,6 @@ def undo(edit: FileEdit, prepared: Any, context: Context) -> Performed:
     content = read_bytes(saved)
     if content is None or sha256(content) != edit.before_sha256:
         raise ApplyError(f"the backup `{saved}` is missing or damaged", cause="the journal's folder was changed")
-    write_file(Path(edit.path), content, temporary_suffix=context.temporary_suffix)
+    mode = backup.mode if edit.content is None else None
+    write_file(Path(edit.path), content, mode=mode, temporary_suffix=context.temporary_suffix)
     return Performed(f"restored {len(content)} bytes")

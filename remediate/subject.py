@@ -38,9 +38,13 @@ class Ledger(msgspec.Struct, frozen=True):
     """What earlier runs set and no getter tells: key as `GPU-…/locked_gpu_clocks`, value as text.
 
     Entries of another boot are left out before it is handed over, for GPU settings do not outlive a reboot.
+
+    Attributes:
+        place: the state folder that it is kept in; empty where there is none.
     """
 
     entries: Mapping[str, str] = {}
+    place: str = ""
 
 
 class Observed(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ def _hermetic(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
         monkeypatch.delenv(name, raising=False)
     for name in ("PIP_FIND_LINKS", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONSTRAINT", "PIP_NO_INDEX"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("REMEDIATE_SYSTEM_ROOT", raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
     monkeypatch.setenv("REMEDIATE_STATE_DIR", str(tmp_path_factory.mktemp("home") / "state"))

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from remediate._version import __version__
-from remediate.cli import apply, demo, explain, facts, plan, profiles, rollback, verify
+from remediate.cli import apply, demo, explain, facts, gpu_boot, plan, profiles, rollback, verify
 from remediate.errors import ExitCode, RemediateError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.command(short_help="Show a saved plan again.")(plan.show)
 app.command(short_help="Say what a finding's code means.")(explain.explain)
 app.add_typer(profiles.app, name="profiles")
 app.command(short_help="Walk through the incident on a simulated A100.")(demo.demo)
+app.command("gpu-boot", hidden=True)(gpu_boot.gpu_boot)
 
 
 def _print_version(wanted: bool) -> None:

@@ -34,8 +34,9 @@ class StepPrinter:
 
 
 def print_root_lines(console: Console, changes: Iterable[Change], command: str) -> None:
-    """The exact lines that need root."""
+    """The exact lines that need root; a file is only named, for its bytes are in the plan."""
     console.heading("These need root and were not tried; run them yourself, or the whole as root:")
     for change in changes:
-        console.line(f"sudo {command_line(change)}", indent=2)
+        line = f"sudo {command_line(change)}" if change.command else f"# {change.title}: only with the whole"
+        console.line(line, indent=2)
     console.line(f"sudo {command}", indent=2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from remediate.gpu.boot.codes import PAGE as BOOT_PAGE
+
 from remediate.gpu.judgement import (
     CLOCKS,
     LOST,
@@ -108,4 +110,4 @@ _PAGES = (
     ),
 )
 
-EXPLANATIONS: Mapping[str, Explanation] = {page.code: page for page in _PAGES}
+EXPLANATIONS: Mapping[str, Explanation] = {page.code: page for page in (*_PAGES, BOOT_PAGE)}

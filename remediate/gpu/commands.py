@@ -46,7 +46,7 @@ _NAMES = {
 }
 
 
-class Operation(msgspec.Struct, frozen=True):
+class Operation(msgspec.Struct, frozen=True, tag="setting"):
     """One setting of one GPU, with the argument lists that make and undo it.
 
     Addressed by UUID: the index may change between boots.

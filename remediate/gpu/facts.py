@@ -9,6 +9,7 @@ from typing import Annotated
 
 import msgspec
 
+from remediate.gpu.boot.facts import BootFacts
 from remediate.gpu.clocktable import ClockTable
 from remediate.model import Reading, Unknown, UnknownKind
 
@@ -171,6 +172,8 @@ class GpuFacts(msgspec.Struct, frozen=True):
     """Whether nvidia-persistenced runs; `nvidia-smi -pm 1` then goes through it."""
     has_cap_sys_admin: Reading[bool] = NOT_READ
     """NVML setters need it inside of containers, where being root is not enough (nvidia-docker#495)."""
+    boot: BootFacts = BootFacts()
+    """The unit that sets the GPUs again after a boot."""
 
     def device(self, uuid: str) -> Device | None:
         """The device with that UUID."""

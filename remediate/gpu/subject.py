@@ -10,11 +10,15 @@ from typing import Any
 import msgspec
 
 from remediate.errors import InternalError
+from remediate.gpu.boot.operations import BootFile, UnitSwitch
 from remediate.gpu.commands import Operation
 from remediate.gpu.facts import GpuFacts
 from remediate.model import Explanation, Facts, Finding, Performed, Request, State, Unknown
 from remediate.profile.schema import Profile
 from remediate.subject import Begun, Context, Ledger, Observed, Proposal, Settings, Situation
+
+
+_BOOT = (BootFile, UnitSwitch)
 
 
 class GpuSubject:
@@ -23,21 +27,24 @@ class GpuSubject:
     name: str = "gpu"
     title: str = "GPU"
     facts_type: type[msgspec.Struct] = GpuFacts
-    operation_type: Any = Operation
+    operation_type: Any = Operation | BootFile | UnitSwitch
 
     def begin(self, request: Request) -> None:
         """Nothing takes long enough."""
 
     def observe(self, request: Request, settings: Settings, ledger: Ledger, begun: Begun | None = None) -> Observed:
         """The real GPUs, or the simulated board that the request names."""
+        from remediate.gpu.boot.observe import observe_boot
         from remediate.gpu.observe import observe
 
+        boot = observe_boot(request, ledger)
         if request.board is None:
-            return Observed(observe(request.gpus, ledger=ledger))
+            return Observed(msgspec.structs.replace(observe(request.gpus, ledger=ledger), boot=boot))
         from remediate.gpu.board import Board, BoardHost, SimulatedNvml
 
         facts = Board.load(request.board).facts
-        return Observed(observe(request.gpus, ledger=ledger, nvml=SimulatedNvml(facts), host=BoardHost(facts)))
+        read = observe(request.gpus, ledger=ledger, nvml=SimulatedNvml(facts), host=BoardHost(facts))
+        return Observed(msgspec.structs.replace(read, boot=boot))
 
     def explanations(self) -> Mapping[str, Explanation]:
         """The pages of the `GPU…` codes."""
@@ -69,12 +76,29 @@ class GpuSubject:
 
     def compare(self, situation: Situation) -> Sequence[Finding]:
         """One finding for each wish on each device, and advice beside them."""
+        from remediate.gpu.boot.propose import boot_findings
+
+        boot = boot_findings(self._section(situation.facts).boot, situation.profile, self._chosen(situation.facts))
+        return (*self._compare_settings(situation), *boot)
+
+    def _compare_settings(self, situation: Situation) -> Sequence[Finding]:
         from remediate.gpu.compare import compare
 
         return compare(self._section(situation.facts), situation.profile.gpu, self._is_root(situation.facts))
 
     def propose(self, situation: Situation, findings: Sequence[Finding]) -> Proposal:
-        """nvidia-smi calls, one setting each, and a script of them."""
+        """nvidia-smi calls, one setting each, and a script of them; then what makes them survive a reboot."""
+        from remediate.gpu.boot.propose import boot_proposal
+
+        made = self._propose_settings(situation)
+        boot = boot_proposal(
+            self._section(situation.facts).boot, situation.profile, self._chosen(situation.facts)
+        )
+        return Proposal(
+            made.changes + boot.changes, made.withheld + boot.withheld, made.artifacts + boot.artifacts
+        )
+
+    def _propose_settings(self, situation: Situation) -> Proposal:
         from remediate.gpu.propose import propose
 
         gpu = self._section(situation.facts)
@@ -86,43 +110,70 @@ class GpuSubject:
         """The present value of a fact, as `remediate.gpu.keys` names it."""
         from remediate.gpu.keys import read_key
 
+        if key.startswith("boot/"):
+            from remediate.gpu.boot.propose import read_boot
+
+            return read_boot(self._section(facts).boot, key)
+
         return read_key(self._section(facts), key)
 
     def state(self, operation: Any, context: Context) -> State:
         """Where the device stands."""
         from remediate.gpu import effects
 
+        if isinstance(operation, _BOOT):
+            from remediate.gpu.boot import effects as boot
+
+            return boot.state(operation, context)
         return effects.state(operation, context)
 
     def prepare(self, operation: Any, context: Context) -> Any:
         """The value that is there now."""
         from remediate.gpu import effects
 
+        if isinstance(operation, _BOOT):
+            from remediate.gpu.boot import effects as boot
+
+            return boot.prepare(operation, context)
         return effects.prepare(operation, context)
 
     def perform(self, operation: Any, prepared: Any, context: Context) -> Performed:
         """Set the value and read it back."""
         from remediate.gpu import effects
 
+        if isinstance(operation, _BOOT):
+            from remediate.gpu.boot import effects as boot
+
+            return boot.perform(operation, prepared, context)
         return effects.perform(operation, context)
 
     def undo(self, operation: Any, prepared: Any, context: Context) -> Performed:
         """Bring back the value that `prepare` saw."""
         from remediate.gpu import effects
 
+        if isinstance(operation, _BOOT):
+            from remediate.gpu.boot import effects as boot
+
+            return boot.undo(operation, prepared, context)
         return effects.undo(operation, prepared, context)
 
     def remember(self, operation: Any, done: bool) -> Mapping[str, str | None]:
         """Locked clocks, which no driver call reads back."""
         from remediate.gpu import effects
 
-        return effects.remember(operation, done)
+        return {} if isinstance(operation, _BOOT) else effects.remember(operation, done)
 
     def _section(self, facts: Facts) -> GpuFacts:
         section = facts.sections.get(self.name)
         if not isinstance(section, GpuFacts):
             raise InternalError("the facts have no GPU section", cause=f"it is {type(section).__name__}")
         return section
+
+    def _chosen(self, facts: Facts) -> tuple[str, ...]:
+        """UUIDs of the GPUs that the request picked; empty where it means all."""
+        if not facts.request.gpus:
+            return ()
+        return tuple(device.uuid for device in self._section(facts).devices if isinstance(device.uuid, str))
 
     def _is_root(self, facts: Facts) -> bool:
         """Whether facts were read by a root that could set something; never on a simulated board."""

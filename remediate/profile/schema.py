@@ -56,6 +56,8 @@ class GpuWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     memory_clock: Literal["max"] | None = None
     memory_clock_mhz: int | None = None
     persistence_mode: bool | None = None
+    survive_reboot: bool | None = None
+    """True: a systemd unit sets the GPUs again after each boot. False: it is removed. Of the host, so only here."""
     why: Mapping[str, str] = {}
     """Reason for a wish, by its key: `power_limit`, `clocks`, `persistence_mode`."""
 

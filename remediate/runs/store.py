@@ -108,8 +108,8 @@ class Store:
         """What earlier runs set since this boot; empty where the boot can't be told."""
         kept = self._read_ledger()
         if kept is None or isinstance(boot_id, Unknown) or kept.boot_id != boot_id:
-            return Ledger()
-        return Ledger({key: entry.value for key, entry in kept.entries.items()})
+            return Ledger(place=str(self.root))
+        return Ledger({key: entry.value for key, entry in kept.entries.items()}, str(self.root))
 
     def remember(self, boot_id: Reading[str], run: str, values: dict[str, str | None]) -> None:
         """Put values into the ledger; None deletes. Nothing is written for an unknown boot or no values."""
