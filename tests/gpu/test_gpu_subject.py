@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from gpu.support import (
     whole_facts,
 )
 
+from remediate.gpu import judgement
+from remediate.gpu.boot import codes as boot_codes
 from remediate.gpu.codes import EXPLANATIONS
 from remediate.gpu.commands import Operation, Setting, command, make_operation, render_script, show_value
 from remediate.gpu.facts import Device, GpuFacts
@@ -195,7 +198,9 @@ def test_findings_carry_the_profiles_reason_and_a_page() -> None:
 
 
 def test_every_code_has_a_page_that_says_all_four_things() -> None:
-    assert sorted(EXPLANATIONS) == [f"GPU{number:03}" for number in range(1, 9)]
+    constants = {**vars(judgement), **vars(boot_codes)}.values()
+    codes = {value for value in constants if isinstance(value, str) and re.fullmatch(r"GPU\d{3}", value)}
+    assert set(EXPLANATIONS) == codes
     for code, page in EXPLANATIONS.items():
         assert page.code == code
         assert all(len(text) > 20 for text in (page.what, page.why, page.fix))
