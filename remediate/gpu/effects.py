@@ -14,6 +14,7 @@ from remediate.gpu.observe import find_handle
 from remediate.gpu.power import TOLERANCE_W
 from remediate.gpu.read_device import read_application_clocks, read_persistence_mode, read_power_limit
 from remediate.gpu.reply import Answer, Reply, read_reply
+from remediate.gpu.watched import Stuck, watched
 from remediate.model import Performed, Reading, State, Unknown, UnknownKind
 from remediate.subject import Context
 from remediate.units import format_number
@@ -91,6 +92,14 @@ def read_setting(operation: Operation, context: Context) -> Reading[str]:
     """The setting's present value as text; `Unknown` for locks and where the device can't be read."""
     if operation.setting in LOCKS:
         return _UNREADABLE_LOCK
+    if context.request.board is not None:
+        return _read_through(operation, context)
+    # A real driver is asked in a child process, for it may never answer.
+    answer: Reading[str] | Stuck = watched(lambda _: _read_through(operation, context), str | Unknown)
+    return answer.reason if isinstance(answer, Stuck) else answer
+
+
+def _read_through(operation: Operation, context: Context) -> Reading[str]:
     with _nvml(context) as nvml:
         if isinstance(nvml, Unknown):
             return nvml

@@ -65,6 +65,7 @@ _OLD_PYNVML = Unknown(UnknownKind.NOT_SUPPORTED, "not offered by the installed n
 _INIT_HINTS = {
     4: "check the permissions of /dev/nvidia*; in a container, start it with the GPUs",
     9: "load it with `modprobe nvidia`, or see `dmesg` for why it does not load",
+    10: "see `dmesg` for Xid messages; a driver that hangs mostly needs a restart of the machine",
     12: "install the NVIDIA driver; in a container, start it with the GPUs (`--gpus all`)",
     18: "the driver was updated while it was loaded: reboot, or unload and load the kernel modules",
     999: "see `dmesg` for messages of the NVIDIA driver",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,8 +13,13 @@ from remediate.gpu.facts import Device, GpuFacts
 from remediate.gpu.host import LiveHost, Surroundings
 from remediate.gpu.nvml import Nvml, ask, hint_for, open_nvml
 from remediate.gpu.read_device import read_device
+from remediate.gpu.watched import Note, Stuck, watched
 from remediate.model import Reading, Unknown
 from remediate.subject import Ledger
+
+
+def _unheard(step: str) -> None:
+    """Where nobody follows the steps."""
 
 
 def observe(
@@ -26,18 +32,14 @@ def observe(
     """Read the driver and the selected devices; all of them for an empty selection.
 
     A device that fails is a `Device` with `lost` set, and the others are read all the same. Without a usable driver
-    the facts say why and have no devices.
+    the facts say why and have no devices. A real driver is asked under a deadline, for it may never answer.
 
     Raises:
         ObserveError: a UUID or index was asked for and there is no such device.
     """
     host = host or LiveHost()
-    with open_nvml(nvml) as opened:
-        facts = (
-            _without_driver(opened, selection)
-            if isinstance(opened, Unknown)
-            else _read_driver(opened, selection, host, ledger or Ledger())
-        )
+    look = _Look(tuple(selection), host, ledger or Ledger())
+    facts = _read_watched(look) if nvml is None else _read(look, nvml)
     return msgspec.structs.replace(
         facts,
         smi=host.smi_path(),
@@ -51,6 +53,41 @@ def find_handle(nvml: Nvml, uuid: str) -> Any:
     return ask(nvml, "nvmlDeviceGetHandleByUUID", uuid)
 
 
+class _Look(msgspec.Struct, frozen=True):
+    """One look at the driver. Devices in `hung` did not answer before and are not asked again."""
+
+    selection: tuple[str, ...]
+    host: Surroundings
+    ledger: Ledger
+    hung: Mapping[int, Unknown] = {}
+    note: Note = _unheard
+    """Told the index of the device that is asked next."""
+
+
+def _read_watched(look: _Look) -> GpuFacts:
+    """As `_read`, of the real driver. A device that hangs is left out of the next try, so that the others are read."""
+    while True:
+        facts = watched(partial(_read_noting, look), GpuFacts)
+        if not isinstance(facts, Stuck):
+            return facts
+        if not facts.at:
+            return _without_driver(facts.reason, look.selection)
+        look = msgspec.structs.replace(look, hung={**look.hung, int(facts.at): facts.reason})
+
+
+def _read_noting(look: _Look, note: Note) -> GpuFacts:
+    return _read(msgspec.structs.replace(look, note=note), None)
+
+
+def _read(look: _Look, nvml: Nvml | None) -> GpuFacts:
+    with open_nvml(nvml) as opened:
+        if isinstance(opened, Unknown):
+            return _without_driver(opened, look.selection)
+        facts = _read_driver(opened, look)
+        look.note("")  # What hangs from here on is the driver, and no device.
+        return facts
+
+
 def _without_driver(reason: Unknown, selection: Sequence[str]) -> GpuFacts:
     if selection:
         raise ObserveError(
@@ -61,45 +98,55 @@ def _without_driver(reason: Unknown, selection: Sequence[str]) -> GpuFacts:
     return GpuFacts(reason, reason, reason, reason)
 
 
-def _read_driver(nvml: Nvml, selection: Sequence[str], host: Surroundings, ledger: Ledger) -> GpuFacts:
+def _read_driver(nvml: Nvml, look: _Look) -> GpuFacts:
     count = ask(nvml, "nvmlDeviceGetCount")
-    handles = {} if isinstance(count, Unknown) else _handles(nvml, count)
-    wanted = _select(nvml, handles, selection)
-    return GpuFacts(
+    driver = GpuFacts(
         driver_version=ask(nvml, "nvmlSystemGetDriverVersion"),
         nvml_version=ask(nvml, "nvmlSystemGetNVMLVersion"),
         cuda_driver_version=_cuda_version(ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")),
         device_count=count,
-        devices=tuple(
-            Device(index=index, lost=handle)
-            if isinstance(handle, Unknown)
-            else read_device(nvml, index, handle, host, ledger)
-            for index, handle in handles.items()
-            if index in wanted
-        ),
     )
+    handles = {} if isinstance(count, Unknown) else _handles(nvml, count, look)
+    wanted = _select(nvml, handles, look)
+    devices = tuple(_read_one(nvml, index, handle, look) for index, handle in handles.items() if index in wanted)
+    return msgspec.structs.replace(driver, devices=devices)
 
 
-def _handles(nvml: Nvml, count: int) -> dict[int, Any]:
+def _read_one(nvml: Nvml, index: int, handle: Any, look: _Look) -> Device:
+    if isinstance(handle, Unknown):
+        return Device(index=index, lost=handle)
+    look.note(str(index))
+    return read_device(nvml, index, handle, look.host, look.ledger)
+
+
+def _handles(nvml: Nvml, count: int, look: _Look) -> dict[int, Any]:
     """Index to handle or `Unknown`. Getting a handle initialises that GPU, and one failure leaves the others alone."""
-    return {index: ask(nvml, "nvmlDeviceGetHandleByIndex", index) for index in range(count)}
+    handles: dict[int, Any] = {}
+    for index in range(count):
+        if index in look.hung:
+            handles[index] = look.hung[index]
+            continue
+        look.note(str(index))
+        handles[index] = ask(nvml, "nvmlDeviceGetHandleByIndex", index)
+    return handles
 
 
-def _select(nvml: Nvml, handles: dict[int, Any], selection: Sequence[str]) -> set[int]:
+def _select(nvml: Nvml, handles: dict[int, Any], look: _Look) -> set[int]:
     """Indices of the selected devices, before the costly readings.
 
     Raises:
         ObserveError: a wish matches nothing.
     """
-    if not selection:
+    if not look.selection:
         return set(handles)
     names: dict[str, int] = {}
     for index, handle in handles.items():
+        look.note(str(index))
         names[str(index)] = index
         uuid = handle if isinstance(handle, Unknown) else ask(nvml, "nvmlDeviceGetUUID", handle)
         if not isinstance(uuid, Unknown):
             names[uuid] = index
-    for wish in selection:
+    for wish in look.selection:
         if wish not in names:
             present = [f"{index} ({_name_of(names, index)})" for index in handles]
             raise ObserveError(
@@ -107,7 +154,7 @@ def _select(nvml: Nvml, handles: dict[int, Any], selection: Sequence[str]) -> se
                 cause=f"present are: {', '.join(present) or 'none'}",
                 hint="give an index or a full UUID, as `nvidia-smi -L` lists them",
             )
-    return {names[wish] for wish in selection}
+    return {names[wish] for wish in look.selection}
 
 
 def _name_of(names: dict[str, int], index: int) -> str:
