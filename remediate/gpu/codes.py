@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from remediate.gpu.boot.codes import PAGE as BOOT_PAGE
-
 from remediate.gpu.judgement import (
     CLOCKS,
     LOST,

@@ -17,7 +17,6 @@ from remediate.model import Explanation, Facts, Finding, Performed, Request, Sta
 from remediate.profile.schema import Profile
 from remediate.subject import Begun, Context, Ledger, Observed, Proposal, Settings, Situation
 
-
 _BOOT = (BootFile, UnitSwitch)
 
 
@@ -91,12 +90,8 @@ class GpuSubject:
         from remediate.gpu.boot.propose import boot_proposal
 
         made = self._propose_settings(situation)
-        boot = boot_proposal(
-            self._section(situation.facts).boot, situation.profile, self._chosen(situation.facts)
-        )
-        return Proposal(
-            made.changes + boot.changes, made.withheld + boot.withheld, made.artifacts + boot.artifacts
-        )
+        boot = boot_proposal(self._section(situation.facts).boot, situation.profile, self._chosen(situation.facts))
+        return Proposal(made.changes + boot.changes, made.withheld + boot.withheld, made.artifacts + boot.artifacts)
 
     def _propose_settings(self, situation: Situation) -> Proposal:
         from remediate.gpu.propose import propose
