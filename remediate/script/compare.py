@@ -60,7 +60,7 @@ def _verdicts(file: FileFacts, wanted: Wanted) -> Iterator[tuple[Rule, Verdict]]
 
 
 def _finding(file: FileFacts, rule: Rule, verdict: Verdict, folder: str) -> Finding:
-    target = f"{display_path(file.path, folder)}:{verdict.line}"
+    target = f"{display_path(file.path, folder)}:{file.place(verdict.line)}"
     return Finding(
         code=rule.code,
         subject=SUBJECT,

@@ -27,13 +27,18 @@ def _describe_file(file: FileFacts) -> Iterator[tuple[str, str]]:
         yield "problem", f"line {file.problem_line}: {file.problem}" if file.problem_line else file.problem
         return
     for load in file.loads:
-        yield "load", f"line {load.line}: {_describe_load(load)}"
+        yield "load", f"{_place(file, load.line)}: {_describe_load(load)}"
     for site in file.compiles:
-        yield "compile", f"line {site.line}: {site.text}{' (never run)' if site.is_dead else ''}"
+        yield "compile", f"{_place(file, site.line)}: {site.text}{' (never run)' if site.is_dead else ''}"
     for init in file.cuda_inits:
-        yield "CUDA", f"line {init.line}: {init.text}"
+        yield "CUDA", f"{_place(file, init.line)}: {init.text}"
     for allocator in file.allocator:
-        yield "allocator", f"line {allocator.line}: {allocator.variable}={allocator.value or '?'}"
+        yield "allocator", f"{_place(file, allocator.line)}: {allocator.variable}={allocator.value or '?'}"
+
+
+def _place(file: FileFacts, line: int) -> str:
+    place = file.place(line)
+    return place if file.cells else f"line {place}"
 
 
 def _describe_load(load: Load) -> str:

@@ -173,6 +173,20 @@ class Ignore(msgspec.Struct, frozen=True):
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One script."""
+class CellLines(msgspec.Struct, frozen=True):
+    """A notebook's code cell within the script that the cells make together.
+
+    Attributes:
+        number: among all cells of the notebook, from 1.
+        first: the script's line that the cell begins with.
+        lines: for each of its lines, the line of the file that it stands in; 0 for an empty cell.
+    """
+
+    number: int
+    first: int
+    lines: tuple[int, ...]
+
+
 
     path: str
     """Absolute."""
@@ -216,6 +230,24 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     ignores: tuple[Ignore, ...] = ()
 
     @property
+    cells: tuple[CellLines, ...] = ()
+    """Of a notebook. All lines in these facts count through its code cells; `place` says them as a person counts."""
+
+    def place(self, line: int) -> str:
+        """A line of these facts as people name it: `12`; in a notebook `cell 3:2`."""
+        cell = self.cell_of(line)
+        return f"cell {cell.number}:{line - cell.first + 1}" if cell else str(line)
+
+    def file_line(self, line: int) -> int:
+        """The line of the file that a line of these facts stands in; of a notebook, that of its JSON."""
+        cell = self.cell_of(line)
+        if cell is None:
+            return line
+        return cell.lines[min(line - cell.first, len(cell.lines) - 1)] or 1
+
+    def cell_of(self, line: int) -> CellLines | None:
+        """A notebook's cell that holds a line; None in a plain script."""
+        return next((cell for cell in reversed(self.cells) if cell.first <= line), None)
     def models(self) -> tuple[Load, ...]:
         """The loads that bring weights: not a pipeline around a model that is loaded elsewhere in the file."""
         return tuple(load for load in self.loads if not load.wraps)

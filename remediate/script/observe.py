@@ -11,7 +11,7 @@ import msgspec
 
 from remediate.errors import ScriptError
 from remediate.model import Choice, Request
-from remediate.script.discover import MAX_SCRIPT_BYTES, is_candidate, is_skipped_folder
+from remediate.script.discover import MAX_SCRIPT_BYTES, SUFFIXES, is_candidate, is_skipped_folder, max_bytes
 from remediate.script.facts import FileFacts, ScriptFacts
 from remediate.subject import Observed
 
@@ -68,7 +68,7 @@ def _read_named(path: Path) -> FileFacts:
 
 def _with_content(file: FileFacts, raw: bytes) -> FileFacts:
     """A saved facts document gives no key or password away, nor carries what no patch is made of."""
-    if file.problem or _SECRET.search(raw):
+    if file.problem or len(raw) > MAX_SCRIPT_BYTES or _SECRET.search(raw):
         return file
     return msgspec.structs.replace(file, content=raw)
 
@@ -97,7 +97,7 @@ def _search(folder: Path) -> Observed:
 
 def _read_candidate(path: Path) -> bytes | None:
     try:
-        if path.stat().st_size > MAX_SCRIPT_BYTES:
+        if path.stat().st_size > max_bytes(path.name):
             return None
         raw = path.read_bytes()
     except OSError:
@@ -106,7 +106,7 @@ def _read_candidate(path: Path) -> bytes | None:
 
 
 def _python_files(folder: Path) -> Iterator[Path]:
-    """The `*.py` files of a folder and of its own folders, sorted; unreadable folders are passed over."""
+    """The scripts and notebooks of a folder and of its own folders, sorted; unreadable folders are passed over."""
     folders = [folder]
     for level in range(2):
         below: list[Path] = []
@@ -117,7 +117,7 @@ def _python_files(folder: Path) -> Iterator[Path]:
             except OSError:
                 continue
             for entry in entries:
-                if entry.is_file() and entry.name.endswith(".py") and not entry.name.startswith("."):
+                if entry.is_file() and entry.name.endswith(SUFFIXES) and not entry.name.startswith("."):
                     yield Path(entry.path)
                 elif level == 0 and entry.is_dir(follow_symlinks=False) and not is_skipped_folder(Path(entry.path)):
                     below.append(Path(entry.path))

@@ -17,9 +17,9 @@ from remediate.script.facts import FileFacts
 from remediate.script.reading.layout import read_layout
 from remediate.script.reading.module import Module
 from remediate.script.rules import RULES, scr004_no_placement
-from remediate.script.rules.base import Fix, Held, Wanted
+from remediate.script.rules.base import Fix, Held, Safety, Wanted
 from remediate.script.rules.scr003_device_mismatch import leaves_inputs_behind
-from remediate.script.source import Edit, Source, SourceError, decode
+from remediate.script.source import Edit, Source, SourceError
 
 P = TypeVar("P", bound=Fix | Held)
 
@@ -138,6 +138,8 @@ def _next_fix(file: FileFacts, module: Module, work: _Work) -> tuple[bytes | Non
     held: list[tuple[str, Held]] = []
     for code, proposal in _proposals(file, module, work):
         item = work.moved_back(proposal, source)
+        if isinstance(item, Fix) and item.safety is Safety.UNSAFE and not work.wanted.is_unsafe:
+            item = item.withheld()
         if isinstance(item, Held):
             held.append((code, item))
             continue
@@ -179,7 +181,7 @@ def apply_edits(source: Source, edits: tuple[Edit, ...]) -> bytes:
     """
     try:
         content = source.splice(edits)
-        after = decode(content)
+        after = source.reread(content)
     except SourceError as error:
         raise _GateError(f"the edit does not fit into the file: {error}") from error
     if after.text != _spliced_text(source.text, edits) or after.encoding != source.encoding:
@@ -201,7 +203,7 @@ def _compiled(source: Source) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            compile(source.text, "<script>", "exec", dont_inherit=True)
+            compile(source.text, "<script>", "exec", source.compile_flags, dont_inherit=True)
             return ast.parse(source.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _GateError(f"the script does not compile: {error}") from error

@@ -34,7 +34,7 @@ def propose(situation: Situation, findings: Sequence[Finding]) -> Proposal:
             withheld.append(_out_of_reach(name, codes, is_there=raw is not None))
             continue
         made = patch(file.path, raw, wanted, frozenset(situation.settings.ignore))
-        withheld += _withheld(made, name)
+        withheld += _withheld(file, made, name)
         if made.fixes:
             changes.append(_change(file, name, raw, made, _closed(file, made, wanted)))
     return Proposal(tuple(changes), tuple(withheld), _artifacts(changes))
@@ -42,7 +42,7 @@ def propose(situation: Situation, findings: Sequence[Finding]) -> Proposal:
 
 def _open_codes(findings: Sequence[Finding], name: str) -> tuple[str, ...]:
     """Codes of a file's findings that differ."""
-    found = (f for f in findings if f.outcome is Outcome.DIFFERS and f.target.rpartition(":")[0] == name)
+    found = (f for f in findings if f.outcome is Outcome.DIFFERS and f.target.startswith(f"{name}:"))
     return tuple(sorted({finding.code for finding in found}))
 
 
@@ -53,9 +53,9 @@ def _out_of_reach(name: str, codes: tuple[str, ...], *, is_there: bool) -> Withh
     )
 
 
-def _withheld(made: Patch, name: str) -> list[Withheld]:
+def _withheld(file: FileFacts, made: Patch, name: str) -> list[Withheld]:
     return [
-        Withheld((code,), SUBJECT, f"{name}:{held.line}", held.summary, held.because, held.by_hand)
+        Withheld((code,), SUBJECT, f"{name}:{file.place(held.line)}", held.summary, held.because, held.by_hand)
         for code, held in made.held
     ]
 
@@ -70,7 +70,7 @@ def _closed(file: FileFacts, made: Patch, wanted: Wanted) -> tuple[str, ...]:
 def _change(file: FileFacts, name: str, raw: bytes, made: Patch, codes: tuple[str, ...]) -> Change:
     path = Path(file.path)
     fixes = sorted(made.fixes, key=lambda item: (item[1].line, item[0]))
-    items = tuple(ChangeItem(f"{name}:{fix.line}", fix.before, fix.after, fix.reason) for _, fix in fixes)
+    items = tuple(ChangeItem(f"{name}:{file.place(fix.line)}", fix.before, fix.after, fix.reason) for _, fix in fixes)
     return Change(
         id=f"script:{file.path}",
         subject=SUBJECT,
@@ -84,8 +84,17 @@ def _change(file: FileFacts, name: str, raw: bytes, made: Patch, codes: tuple[st
         depends_on={f"{file.path}/sha256": file.sha256},
         operation=files.plan_edit(path, raw, made.content),
         items=items,
-        diff=files.diff(path, raw, made.content, file.encoding.split()[0]),
+        diff=_diff(file, raw, made.content),
     )
+
+
+def _diff(file: FileFacts, raw: bytes, content: bytes) -> str:
+    """Unified diff; of a notebook that of its code, cell by cell, for a line of its JSON may hold a whole cell."""
+    if file.cells:
+        from remediate.script.notebook.difference import diff_notebooks
+
+        return diff_notebooks(Path(file.path).name, raw, content)
+    return files.diff(Path(file.path), raw, content, file.encoding.split()[0])
 
 
 def _artifacts(changes: list[Change]) -> tuple[Artifact, ...]:

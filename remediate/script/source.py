@@ -14,6 +14,8 @@ from functools import cached_property
 
 import msgspec
 
+from remediate.script.facts import CellLines
+
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _LINE_BREAK_BYTES = re.compile(rb"\r\n|\r|\n")
 
@@ -54,6 +56,24 @@ class Source(msgspec.Struct, frozen=True, dict=True):
     text: str
     encoding: str
     bom: int
+
+    @property
+    def compile_flags(self) -> int:
+        """For `compile`: what the place that the code runs in allows beside plain Python."""
+        return 0
+
+    @property
+    def cells(self) -> tuple[CellLines, ...]:
+        """Of a notebook: where its code cells stand."""
+        return ()
+
+    def reread(self, content: bytes) -> Source:
+        """The same file with other bytes.
+
+        Raises:
+            SourceError: as `decode`.
+        """
+        return decode(content)
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:

@@ -6,14 +6,14 @@ import hashlib
 import io
 import re
 
-from remediate.script.discover import MAX_SCRIPT_BYTES
+from remediate.script.discover import MAX_SCRIPT_BYTES, is_notebook, max_bytes
 from remediate.script.facts import FileFacts, Ignore
 from remediate.script.reading import surroundings
 from remediate.script.reading.loads import LoadReader
 from remediate.script.reading.module import Module, parse
 from remediate.script.reading.reach import Reach
 from remediate.script.reading.tracks import Tracks
-from remediate.script.source import SourceError, decode
+from remediate.script.source import Source, SourceError, decode
 
 _IGNORE = re.compile(r"#\s*remediate:\s*ignore(?:\[([^\]]*)\])?")
 
@@ -24,17 +24,29 @@ def read_layout(path: str, raw: bytes) -> tuple[FileFacts, Module | None]:
     What can't be decoded or parsed becomes `FileFacts.problem`, with None for the tree; it is never an exception.
     """
     digest = hashlib.sha256(raw).hexdigest()
-    if len(raw) > MAX_SCRIPT_BYTES:
-        problem = f"it is larger than {MAX_SCRIPT_BYTES // 1024} KiB"
+    limit = max_bytes(path)
+    if len(raw) > limit:
+        problem = f"it is larger than {limit // 1024} KiB"
         return FileFacts(path=path, sha256=digest, size=len(raw), problem=problem), None
     try:
-        module = parse(decode(raw))
+        module = parse(_decode(path, raw))
         return _describe(path, digest, module), module
     except SourceError as error:
         found = FileFacts(path=path, sha256=digest, size=len(raw), problem=error.problem, problem_line=error.line)
         return found, None
     except RecursionError:
         return FileFacts(path=path, sha256=digest, size=len(raw), problem="it is nested too deeply to be read"), None
+
+
+def _decode(path: str, raw: bytes) -> Source:
+    if not is_notebook(path):
+        return decode(raw)
+    from remediate.script.notebook.source import decode_notebook
+
+    source = decode_notebook(raw)
+    if len(source.text) > MAX_SCRIPT_BYTES:
+        raise SourceError(f"its code is larger than {MAX_SCRIPT_BYTES // 1024} KiB")
+    return source
 
 
 def _describe(path: str, digest: str, module: Module) -> FileFacts:
@@ -74,6 +86,7 @@ def _describe(path: str, digest: str, module: Module) -> FileFacts:
         cudnn_benchmark=surroundings.benchmark_sites(module, reach),
         handlers=reach.handlers,
         ignores=_ignores(source.text),
+        cells=source.cells,
         cuda_inits=surroundings.calls_of(module, reach, surroundings.INITS),
         cache_clears=surroundings.calls_of(module, reach, surroundings.CLEARS),
         guards=surroundings.guard_sites(module, reach),
