@@ -17,6 +17,10 @@ import msgspec
 from remediate.errors import ApplyError, NeedsRootError
 
 
+_KILLED_S = 5.0
+"""A killed process is gone in less; one that stays hangs in the kernel."""
+
+
 class Completed(msgspec.Struct, frozen=True):
     """A process that ended.
 
@@ -52,9 +56,7 @@ def run_process(
         ApplyError: the program does not exist, can't be started, or did not end within `timeout_s`.
     """
     try:
-        done = subprocess.run(
-            list(argv), stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, env=env, cwd=cwd, check=False
-        )
+        code, stdout, stderr = _run(argv, timeout_s, env, cwd)
     except FileNotFoundError as error:
         raise ApplyError(
             f"`{argv[0]}` was not found", cause=str(error), hint="install it or put it on PATH, then try again"
@@ -67,9 +69,27 @@ def run_process(
         ) from error
     except OSError as error:
         raise ApplyError(f"`{argv[0]}` could not be started", cause=str(error)) from error
-    return Completed(
-        tuple(argv), done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
-    )
+    return Completed(tuple(argv), code, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+
+
+def _run(
+    argv: Sequence[str], timeout_s: float, env: Mapping[str, str] | None, cwd: str | None
+) -> tuple[int, bytes, bytes]:
+    """As `subprocess.run`, which after a time-out waits for ever for a process that hangs in a driver."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(list(argv), stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=env, cwd=cwd)
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except BaseException:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_KILLED_S)
+        raise
+    finally:
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+    return process.returncode, stdout, stderr
 
 
 def sha256(content: bytes) -> str:

@@ -3,11 +3,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from remediate import effects
 from remediate.effects import run_process, write_file
 from remediate.errors import ApplyError, NeedsRootError
 
@@ -90,6 +92,20 @@ def test_a_command_is_no_shell() -> None:
 def test_a_command_that_hangs_is_killed() -> None:
     with pytest.raises(ApplyError, match="did not end within"):
         run_process([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.2)
+
+
+def test_a_command_that_can_not_be_killed_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that hangs in a driver; here killing it does nothing."""
+    abandoned: list[subprocess.Popen[bytes]] = []
+    real_kill = subprocess.Popen.kill
+    monkeypatch.setattr(subprocess.Popen, "kill", abandoned.append)
+    monkeypatch.setattr(effects, "_KILLED_S", 0.1)
+    with pytest.raises(ApplyError, match="did not end within"):
+        run_process([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.2)
+    (process,) = abandoned
+    assert process.returncode is None
+    real_kill(process)
+    process.wait()
 
 
 def test_a_missing_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
