@@ -16,7 +16,6 @@ import msgspec
 
 from remediate.errors import ApplyError, NeedsRootError
 
-
 _KILLED_S = 5.0
 """A killed process is gone in less; one that stays hangs in the kernel."""
 

@@ -98,7 +98,7 @@ def test_a_command_that_can_not_be_killed_is_not_waited_for(monkeypatch: pytest.
     """As one that hangs in a driver; here killing it does nothing."""
     abandoned: list[subprocess.Popen[bytes]] = []
     real_kill = subprocess.Popen.kill
-    monkeypatch.setattr(subprocess.Popen, "kill", abandoned.append)
+    monkeypatch.setattr(subprocess.Popen, "kill", lambda process: abandoned.append(process))
     monkeypatch.setattr(effects, "_KILLED_S", 0.1)
     with pytest.raises(ApplyError, match="did not end within"):
         run_process([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.2)
