@@ -119,7 +119,7 @@ def _report(console: Console, made: Plan, result: ApplyResult) -> int:
         )
     elif not result.needs_root:
         console.text("Nothing to do: every change is already made.", style="bold")
-    return ExitCode.UNKNOWN if result.needs_root else ExitCode.OK
+    return ExitCode.UNKNOWN if result.needs_root or made.unknowns else ExitCode.OK
 
 
 def _print_dry_run(console: Console, made: Plan, only: tuple[str, ...]) -> None:

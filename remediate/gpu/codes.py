@@ -6,8 +6,11 @@ from collections.abc import Mapping
 
 from remediate.gpu.boot.codes import PAGE as BOOT_PAGE
 from remediate.gpu.judgement import (
+    BLOCKED,
     CLOCKS,
+    COMPUTE_MODE,
     LOST,
+    MODULE_POWER,
     NO_DRIVER,
     NOT_MET,
     PERSISTENCE,
@@ -106,6 +109,34 @@ _PAGES = (
         "they notice when clocks or limits change, and another one's load explains latency that no setting does",
         "advice only: choose a quiet moment to apply, or look at who else is there",
         (f"{_NVML}, nvmlDeviceGetComputeRunningProcesses",),
+    ),
+    Explanation(
+        BLOCKED,
+        "nothing can be set from here",
+        "whether this place may change the GPU: vGPU guest, Jetson, WSL2, MIG, a container without CAP_SYS_ADMIN, no "
+        "nvidia-smi",
+        "a refused setting ends with exit code 0 in most of these places, so that a script believes it was made; with "
+        "MIG on, a setting of the whole GPU reaches every instance",
+        "nothing is changed, and the rest of the plan is done. The commands for the one who can are printed, and "
+        "`apply` exits with 4",
+        ("NVIDIA/nvidia-docker#495", f"{_SMI}, Known Issues", "triton-inference-server/tensorrtllm_backend#363"),
+    ),
+    Explanation(
+        COMPUTE_MODE,
+        "compute mode",
+        "how many processes may use the GPU, with the profile's wish",
+        "in mode `exclusive process` a second process fails at once with an error that looks like a broken GPU; in "
+        "`prohibited` the first one does",
+        "`nvidia-smi -i UUID -c MODE`, read back. Lost with the driver, as limits are",
+        (f"{_SMI}, --compute-mode", f"{_NVML}, nvmlComputeMode_t"),
+    ),
+    Explanation(
+        MODULE_POWER,
+        "power limit of the module",
+        "on Grace boards, the limit of GPU, CPU and memory together with the profile's wish; other boards have none",
+        "the module's limit holds the GPU down below its own limit",
+        "`nvidia-smi -i UUID -pl WATTS -sc 1`, read back within 1 W",
+        (f"{_NVML}, NVML_POWER_SCOPE_MODULE", "nvidia-smi -h, driver 580, --scope"),
     ),
 )
 

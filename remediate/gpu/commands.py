@@ -17,10 +17,15 @@ SMI = "nvidia-smi"
 
 
 class Setting(enum.StrEnum):
-    """A setting that one call changes. Values as text: `1`, `250`, `1215,1410`, `210,1305`; empty is "not locked"."""
+    """A setting that one call changes.
+
+    Values as text: `1`, `EXCLUSIVE_PROCESS`, `250`, `1215,1410`, `210,1305`; empty is "not locked".
+    """
 
     PERSISTENCE_MODE = "persistence_mode"
+    COMPUTE_MODE = "compute_mode"
     POWER_LIMIT = "power_limit"
+    MODULE_POWER_LIMIT = "module_power_limit"
     APPLICATION_CLOCKS = "application_clocks"
     LOCKED_GPU_CLOCKS = "locked_gpu_clocks"
     LOCKED_MEMORY_CLOCKS = "locked_memory_clocks"
@@ -29,17 +34,25 @@ class Setting(enum.StrEnum):
 LOCKS = frozenset({Setting.LOCKED_GPU_CLOCKS, Setting.LOCKED_MEMORY_CLOCKS})
 """Settings that can be set and reset and that no call reads back."""
 
+POWER_LIMITS = frozenset({Setting.POWER_LIMIT, Setting.MODULE_POWER_LIMIT})
+
 _SWITCHES = {
     Setting.PERSISTENCE_MODE: "-pm",
+    Setting.COMPUTE_MODE: "-c",
     Setting.POWER_LIMIT: "-pl",
+    Setting.MODULE_POWER_LIMIT: "-pl",
     Setting.APPLICATION_CLOCKS: "-ac",
     Setting.LOCKED_GPU_CLOCKS: "-lgc",
     Setting.LOCKED_MEMORY_CLOCKS: "-lmc",
 }
+_SCOPES = {Setting.MODULE_POWER_LIMIT: ("-sc", "1")}
+"""`-sc 1` means the whole module of a Grace board (nvidia-smi -h, 580)."""
 _RESETS = {Setting.LOCKED_GPU_CLOCKS: "-rgc", Setting.LOCKED_MEMORY_CLOCKS: "-rmc"}
 _NAMES = {
     Setting.PERSISTENCE_MODE: "persistence mode",
+    Setting.COMPUTE_MODE: "compute mode",
     Setting.POWER_LIMIT: "power limit",
+    Setting.MODULE_POWER_LIMIT: "module power limit",
     Setting.APPLICATION_CLOCKS: "applications clocks",
     Setting.LOCKED_GPU_CLOCKS: "locked graphics clocks",
     Setting.LOCKED_MEMORY_CLOCKS: "locked memory clocks",
@@ -71,7 +84,7 @@ def command(setting: Setting, uuid: str, value: str) -> tuple[str, ...]:
     """The argument list that sets `value`; an empty value resets a lock."""
     if value == "" and setting in _RESETS:
         return (SMI, "-i", uuid, _RESETS[setting])
-    return (SMI, "-i", uuid, _SWITCHES[setting], value)
+    return (SMI, "-i", uuid, _SWITCHES[setting], value, *_SCOPES.get(setting, ()))
 
 
 def setting_name(setting: Setting) -> str:
@@ -83,7 +96,9 @@ def show_value(setting: Setting, value: str) -> str:
     """A value for people: `250 W`, `1215 MHz memory, 1410 MHz graphics`, `on`, `not locked`."""
     if setting is Setting.PERSISTENCE_MODE:
         return "on" if value == "1" else "off"
-    if setting is Setting.POWER_LIMIT:
+    if setting is Setting.COMPUTE_MODE:
+        return value.lower().replace("_", " ")
+    if setting in POWER_LIMITS:
         return f"{value} W"
     if not value:
         return "not locked"

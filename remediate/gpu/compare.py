@@ -8,14 +8,14 @@ from remediate.gpu.facts import GpuFacts
 from remediate.gpu.judgement import NO_DRIVER, Judgement
 from remediate.gpu.settings import judge
 from remediate.model import Finding
-from remediate.profile.schema import GpuWish
+from remediate.profile.schema import Profile
 
 SUBJECT = "gpu"
 
 
-def compare(facts: GpuFacts, wish: GpuWish, is_root: bool) -> Sequence[Finding]:
+def compare(facts: GpuFacts, profile: Profile, is_root: bool) -> Sequence[Finding]:
     """One finding for each judgement, in its order."""
-    return tuple(_finding(found, wish) for found in judge(facts, wish, is_root))
+    return tuple(_finding(found) for found in judge(facts, profile.gpu, is_root, profile.gpu_for))
 
 
 def target_of(found: Judgement) -> str:
@@ -23,7 +23,7 @@ def target_of(found: Judgement) -> str:
     return "GPU" if found.code == NO_DRIVER else found.device.label
 
 
-def _finding(found: Judgement, wish: GpuWish) -> Finding:
+def _finding(found: Judgement) -> Finding:
     return Finding(
         code=found.code,
         subject=SUBJECT,
@@ -33,6 +33,6 @@ def _finding(found: Judgement, wish: GpuWish) -> Finding:
         observed=found.observed,
         wanted=found.wanted,
         evidence=found.evidence,
-        reason=wish.why.get(found.why, ""),
+        reason=found.reason,
         is_advice=found.is_advice,
     )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from remediate.effects import Completed, Runner
 from remediate.errors import ApplyError, EditedSinceError, NeedsRootError
-from remediate.gpu.commands import LOCKS, Operation, Setting, command, setting_name, show_value
+from remediate.gpu.commands import LOCKS, POWER_LIMITS, Operation, Setting, command, setting_name, show_value
+from remediate.gpu.modes import compute_mode_value
 from remediate.gpu.nvml import Nvml, open_nvml
 from remediate.gpu.observe import find_handle
 from remediate.gpu.power import TOLERANCE_W
-from remediate.gpu.read_device import read_application_clocks, read_persistence_mode, read_power_limit
+from remediate.gpu.read_device import (
+    read_application_clocks,
+    read_compute_mode,
+    read_module_power,
+    read_persistence_mode,
+    read_power_limit,
+)
 from remediate.gpu.reply import Answer, Reply, read_reply
 from remediate.gpu.watched import Stuck, watched
 from remediate.model import Performed, Reading, State, Unknown, UnknownKind
@@ -83,7 +90,7 @@ def remember(operation: Operation, done: bool) -> dict[str, str | None]:
 
 def is_same_value(setting: Setting, one: str, other: str) -> bool:
     """Whether two values of a setting are the same; power limits within a tolerance of 1 W."""
-    if setting is Setting.POWER_LIMIT:
+    if setting in POWER_LIMITS:
         return abs(float(one) - float(other)) <= TOLERANCE_W
     return one == other
 
@@ -108,12 +115,39 @@ def _read_through(operation: Operation, context: Context) -> Reading[str]:
 
 
 def _read(nvml: Nvml, handle: Any, setting: Setting) -> Reading[str]:
-    if setting is Setting.POWER_LIMIT:
-        limit = read_power_limit(nvml, handle)
-        return limit if isinstance(limit, Unknown) else format_number(limit)
-    if setting is Setting.PERSISTENCE_MODE:
-        mode = read_persistence_mode(nvml, handle)
-        return mode if isinstance(mode, Unknown) else str(int(mode))
+    readers: dict[Setting, Callable[[Nvml, Any], Reading[str]]] = {
+        Setting.PERSISTENCE_MODE: _read_persistence_mode,
+        Setting.COMPUTE_MODE: _read_compute_mode,
+        Setting.POWER_LIMIT: _read_power_limit,
+        Setting.MODULE_POWER_LIMIT: _read_module_limit,
+        Setting.APPLICATION_CLOCKS: _read_application_clocks,
+    }
+    return readers[setting](nvml, handle)
+
+
+def _read_persistence_mode(nvml: Nvml, handle: Any) -> Reading[str]:
+    mode = read_persistence_mode(nvml, handle)
+    return mode if isinstance(mode, Unknown) else str(int(mode))
+
+
+def _read_compute_mode(nvml: Nvml, handle: Any) -> Reading[str]:
+    mode = read_compute_mode(nvml, handle)
+    return mode if isinstance(mode, Unknown) else compute_mode_value(mode)
+
+
+def _read_power_limit(nvml: Nvml, handle: Any) -> Reading[str]:
+    limit = read_power_limit(nvml, handle)
+    return limit if isinstance(limit, Unknown) else format_number(limit)
+
+
+def _read_module_limit(nvml: Nvml, handle: Any) -> Reading[str]:
+    power = read_module_power(nvml, handle)
+    if power is None:
+        return Unknown(UnknownKind.NOT_SUPPORTED, "the board has no module scope")
+    return power.limit_w if isinstance(power.limit_w, Unknown) else format_number(power.limit_w)
+
+
+def _read_application_clocks(nvml: Nvml, handle: Any) -> Reading[str]:
     clocks = read_application_clocks(nvml, handle)
     if isinstance(clocks.memory_mhz, Unknown):
         return clocks.memory_mhz

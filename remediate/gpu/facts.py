@@ -25,7 +25,7 @@ NO_LOCK_KNOWN = Unknown(UnknownKind.NOT_READ, "no driver call tells it, and no e
 
 
 class Power(msgspec.Struct, frozen=True):
-    """Power in W. Scope is the GPU, not the module of a Grace board."""
+    """Power in W, of the GPU or of the whole module of a Grace board."""
 
     draw_w: Reading[Watts] = NOT_READ
     """NVML `GetPowerUsage`, `--query-gpu=power.draw`: 1 s average on Ampere and later but GA100, where it is the
@@ -112,6 +112,45 @@ class Process(msgspec.Struct, frozen=True):
     user: Reading[str] = NOT_READ
 
 
+class ReasonShare(msgspec.Struct, frozen=True):
+    """How much of a sample one cause took. `polled` and `counted` are shares of 0 to 1."""
+
+    polled: float
+    """Readings in which the event reason's bit was set, of all readings."""
+    longest_run: int = 0
+    """Most readings in a row with the bit set."""
+    counted: Reading[float] = NOT_READ
+    """Growth of the driver's counter over the time that passed."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """Lowest, mean and highest value of a reading over a sample."""
+
+    lowest: float
+    mean: float
+    highest: float
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """Several readings of one device over a while: shares of time by cause, and spans of what goes with them.
+
+    A span is None where the device does not tell that reading.
+    """
+
+    seconds: float
+    readings: int
+    reasons: dict[str, ReasonShare] = {}
+    """By the event reason's name (`remediate.gpu.reasons`), for those that were set or counted at all."""
+    sm_mhz: Span | None = None
+    draw_w: Span | None = None
+    draw_to_limit: Span | None = None
+    """Draw over the enforced limit of the same moment."""
+    gpu_c: Span | None = None
+    memory_c: Span | None = None
+    margin_c: Span | None = None
+    utilization_percent: Span | None = None
+
+
 class Device(msgspec.Struct, frozen=True):
     """One GPU. `lost` is set when not even its handle could be had; nothing else is known then."""
 
@@ -149,6 +188,10 @@ class Device(msgspec.Struct, frozen=True):
     memory_utilization_percent: Reading[int] = NOT_READ
     memory: Memory = Memory()
     processes: Reading[tuple[Process, ...]] = NOT_READ
+    module_power: Power | None = None
+    """Power of the whole module of a Grace board; None on boards without that scope."""
+    sample: Sample | None = None
+    """Only where `--sample SECONDS` asked for one."""
 
     @property
     def label(self) -> str:
@@ -171,7 +214,10 @@ class GpuFacts(msgspec.Struct, frozen=True):
     persistence_daemon: Reading[bool] = NOT_READ
     """Whether nvidia-persistenced runs; `nvidia-smi -pm 1` then goes through it."""
     has_cap_sys_admin: Reading[bool] = NOT_READ
-    """NVML setters need it inside of containers, where being root is not enough (nvidia-docker#495)."""
+    """NVML setters need it inside of containers, where being root is not enough (nvidia-docker#495). For a user who
+    is not root: whether root could have it here."""
+    platform: Reading[str] = NOT_READ
+    """`container`, `wsl2`, `jetson`, or `host` for none of these."""
     boot: BootFacts = BootFacts()
     """The unit that sets the GPUs again after a boot."""
 

@@ -16,6 +16,9 @@ PERSISTENCE = "GPU005"
 THROTTLED = "GPU006"
 NOT_MET = "GPU007"
 PROCESSES = "GPU008"
+BLOCKED = "GPU009"
+COMPUTE_MODE = "GPU014"
+MODULE_POWER = "GPU015"
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -40,6 +43,8 @@ class Judgement(msgspec.Struct, frozen=True):
     operation: Operation | None = None
     because: str = ""
     commands: tuple[tuple[str, ...], ...] = ()
+    reason: str = ""
+    """The profile's reason, filled in from `why` when all judgements of a device are made."""
 
 
 def operation_for(device: Device, setting: Setting, before: str, after: str) -> Operation | None:

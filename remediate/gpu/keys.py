@@ -43,6 +43,10 @@ def _tables(device: Device) -> str:
 
 _READERS: dict[str, Callable[[Device], str]] = {
     "persistence_mode": lambda device: _text(device.persistence_mode),
+    "compute_mode": lambda device: _text(device.compute_mode),
+    "module_power_limit_w": lambda device: _text(
+        ABSENT if device.module_power is None else device.module_power.limit_w
+    ),
     "power_limit_w": lambda device: _text(device.power.limit_w),
     "power_limit_min_w": lambda device: _text(device.power.min_w),
     "power_limit_max_w": lambda device: _text(device.power.max_w),

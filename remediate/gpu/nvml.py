@@ -71,6 +71,14 @@ _INIT_HINTS = {
     999: "see `dmesg` for messages of the NVIDIA driver",
 }
 
+_INIT_COMMANDS: dict[int, tuple[tuple[str, ...], ...]] = {
+    9: (("sudo", "modprobe", "nvidia"), ("sudo", "dmesg", "--level=err,warn")),
+    18: (
+        ("sudo", "modprobe", "-r", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"),
+        ("sudo", "modprobe", "nvidia"),
+    ),
+}
+
 
 def unknown_for(code: int) -> Unknown:
     """The reading that NVML's return code `code` stands for."""
@@ -91,6 +99,11 @@ def hint_for(unknown: Unknown) -> str:
     if unknown == _NO_PYNVML:
         return "install `nvidia-ml-py` beside this program; the packages `pynvml` and `nvidia-ml-py3` hide it"
     return _INIT_HINTS.get(code_for(unknown), "")
+
+
+def commands_after(unknown: Unknown) -> tuple[tuple[str, ...], ...]:
+    """What a person can run on the host when NVML could not be opened; empty when there is no particular command."""
+    return _INIT_COMMANDS.get(code_for(unknown), ()) if unknown != _NO_PYNVML else ()
 
 
 def ask(nvml: Nvml, function: str, *arguments: Any) -> Any:

@@ -45,6 +45,7 @@ def observe(
         smi=host.smi_path(),
         persistence_daemon=host.persistence_daemon(),
         has_cap_sys_admin=host.has_cap_sys_admin(),
+        platform=host.platform(),
     )
 
 

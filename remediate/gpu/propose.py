@@ -11,12 +11,14 @@ from remediate.gpu.judgement import Judgement
 from remediate.gpu.keys import read_key
 from remediate.gpu.settings import judge
 from remediate.model import Artifact, Change, Risk, Unknown, Withheld
-from remediate.profile.schema import GpuWish
+from remediate.profile.schema import Profile
 from remediate.subject import Proposal
 
 SCRIPT_NAME = "gpu-commands.sh"
 _DEPENDENCIES = {
     Setting.PERSISTENCE_MODE: ("persistence_mode",),
+    Setting.COMPUTE_MODE: ("compute_mode",),
+    Setting.MODULE_POWER_LIMIT: ("module_power_limit_w",),
     Setting.POWER_LIMIT: ("power_limit_w", "power_limit_min_w", "power_limit_max_w"),
     Setting.APPLICATION_CLOCKS: ("application_clocks", "supported_clocks"),
     Setting.LOCKED_GPU_CLOCKS: ("locked_gpu_clocks", "supported_clocks"),
@@ -24,14 +26,14 @@ _DEPENDENCIES = {
 }
 
 
-def propose(facts: GpuFacts, wish: GpuWish, is_root: bool, needs_root: bool = True) -> Proposal:
+def propose(facts: GpuFacts, profile: Profile, is_root: bool, needs_root: bool = True) -> Proposal:
     """Changes in order, with the commands that are held back and the script of all of them.
 
     Args:
         needs_root: False for a simulated board that grants the rights itself.
     """
-    found = judge(facts, wish, is_root)
-    changes = tuple(_change(facts, item, item.operation, wish, needs_root) for item in found if item.operation)
+    found = judge(facts, profile.gpu, is_root, profile.gpu_for)
+    changes = tuple(_change(facts, item, item.operation, needs_root) for item in found if item.operation)
     withheld = tuple(_withheld(item) for item in found if item.because)
     if not changes and not any(item.commands for item in withheld):
         return Proposal(withheld=withheld)
@@ -39,7 +41,7 @@ def propose(facts: GpuFacts, wish: GpuWish, is_root: bool, needs_root: bool = Tr
     return Proposal(changes, withheld, (script,))
 
 
-def _change(facts: GpuFacts, found: Judgement, operation: Operation, wish: GpuWish, needs_root: bool) -> Change:
+def _change(facts: GpuFacts, found: Judgement, operation: Operation, needs_root: bool) -> Change:
     setting = operation.setting
     keys = ("driver_version", *(f"{operation.uuid}/{name}" for name in _DEPENDENCIES[setting]))
     return Change(
@@ -50,7 +52,7 @@ def _change(facts: GpuFacts, found: Judgement, operation: Operation, wish: GpuWi
         title=f"{setting_name(setting)} of GPU {operation.index}",
         before=_before(operation),
         after=show_value(setting, operation.after),
-        reason=wish.why.get(found.why, ""),
+        reason=found.reason,
         risks=_risks(found, setting, needs_root),
         depends_on={key: read_key(facts, key) for key in keys},
         operation=operation,

@@ -28,14 +28,22 @@ from remediate.gpu.numbers import (
     FIELD_MAX_OPERATING_MARGIN,
     FIELD_MEMORY_MAX_MARGIN,
     FIELD_MEMORY_TEMPERATURE,
+    FIELD_POWER_AVERAGE,
     FIELD_POWER_BRAKE,
     FIELD_POWER_CAP,
+    FIELD_POWER_CURRENT_LIMIT,
+    FIELD_POWER_DEFAULT_LIMIT,
+    FIELD_POWER_MAX_LIMIT,
+    FIELD_POWER_MIN_LIMIT,
+    FIELD_POWER_REQUESTED_LIMIT,
     FIELD_SHUTDOWN_MARGIN,
     FIELD_SLOWDOWN_MARGIN,
     FIELD_SOFTWARE_THERMAL,
     FIELD_SYNC_BOOST,
     FIELDS,
+    MODULE_FIELDS,
     PERFORMANCE_STATE_UNKNOWN,
+    SCOPE_MODULE,
     THRESHOLD_GPU_MAX,
     THRESHOLD_MEMORY_MAX,
     THRESHOLD_SHUTDOWN,
@@ -80,7 +88,7 @@ def read_device(nvml: Nvml, index: int, handle: Any, host: Surroundings, ledger:
         locked_gpu_clocks=_known_lock(ledger, f"{uuid}/locked_gpu_clocks"),
         locked_memory_clocks=_known_lock(ledger, f"{uuid}/locked_memory_clocks"),
         persistence_mode=read_persistence_mode(nvml, handle),
-        compute_mode=word(ask(nvml, "nvmlDeviceGetComputeMode", handle), COMPUTE_MODES),
+        compute_mode=read_compute_mode(nvml, handle),
         mig_current=mig[0],
         mig_pending=mig[1],
         virtualization=word(ask(nvml, "nvmlDeviceGetVirtualizationMode", handle), VIRTUALIZATION_MODES),
@@ -93,6 +101,7 @@ def read_device(nvml: Nvml, index: int, handle: Any, host: Surroundings, ledger:
         memory_utilization_percent=_attribute(utilization, "memory"),
         memory=_read_memory(nvml, handle),
         processes=_read_processes(nvml, handle, host),
+        module_power=read_module_power(nvml, handle),
     )
 
 
@@ -105,6 +114,11 @@ def read_power_limit(nvml: Nvml, handle: Any) -> Reading[float]:
 def read_persistence_mode(nvml: Nvml, handle: Any) -> Reading[bool]:
     """Whether the driver keeps the device initialised without clients."""
     return _flag(ask(nvml, "nvmlDeviceGetPersistenceMode", handle))
+
+
+def read_compute_mode(nvml: Nvml, handle: Any) -> Reading[str]:
+    """How many processes may use the device, in words."""
+    return word(ask(nvml, "nvmlDeviceGetComputeMode", handle), COMPUTE_MODES)
 
 
 def read_application_clocks(
@@ -210,6 +224,26 @@ def _read_fields(nvml: Nvml, handle: Any) -> dict[int, Reading[int]]:
     if isinstance(answer, Unknown):
         return dict.fromkeys(FIELDS, answer)
     return {field.fieldId: _field_value(field) for field in answer}
+
+
+def read_module_power(nvml: Nvml, handle: Any) -> Power | None:
+    """Power of the whole module of a Grace board; None where the board has no such scope."""
+    answer = ask(nvml, "nvmlDeviceGetFieldValues", handle, [(field, SCOPE_MODULE) for field in MODULE_FIELDS])
+    if isinstance(answer, Unknown):
+        return None
+    # A driver that does not know scopes answers for the GPU and hands the scope back as 0 or refuses.
+    fields = {field.fieldId: _watts(_field_value(field)) for field in answer if field.scopeId == SCOPE_MODULE}
+    limit = fields.get(FIELD_POWER_REQUESTED_LIMIT)
+    if limit is None or isinstance(limit, Unknown):
+        return None
+    return Power(
+        draw_w=fields[FIELD_POWER_AVERAGE],
+        limit_w=limit,
+        enforced_w=fields[FIELD_POWER_CURRENT_LIMIT],
+        default_w=fields[FIELD_POWER_DEFAULT_LIMIT],
+        min_w=fields[FIELD_POWER_MIN_LIMIT],
+        max_w=fields[FIELD_POWER_MAX_LIMIT],
+    )
 
 
 def _field_value(field: Any) -> Reading[int]:

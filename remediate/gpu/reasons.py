@@ -62,6 +62,11 @@ REASONS = (
 )
 
 
+def name_of(bit: int) -> str:
+    """The name of one bit."""
+    return next((reason.name for reason in REASONS if reason.bit == bit), f"bit {bit:#x}")
+
+
 def decode(mask: int) -> Sequence[EventReason]:
     """The reasons in a mask, lowest bit first. Bits without a name come out as reasons that are no fault."""
     known = {reason.bit: reason for reason in REASONS}

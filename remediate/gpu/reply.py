@@ -44,7 +44,9 @@ _REFUSALS = (
 )
 _CONFIRMATIONS = {
     Setting.PERSISTENCE_MODE: ("abled persistence mode", "legacy persistence mode", "persistence mode is already"),
+    Setting.COMPUTE_MODE: ("set compute mode to", "compute mode is already set to"),
     Setting.POWER_LIMIT: ("power limit for gpu",),
+    Setting.MODULE_POWER_LIMIT: ("power limit for gpu", "power limit for module"),
     Setting.APPLICATION_CLOCKS: ("applications clocks set to",),
     Setting.LOCKED_GPU_CLOCKS: ("gpu clocks set to",),
     Setting.LOCKED_MEMORY_CLOCKS: ("memory clocks set to",),

@@ -2,61 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from remediate.gpu.clocks import judge_clocks
 from remediate.gpu.facts import Device, GpuFacts
 from remediate.gpu.health import judge_processes, judge_throttling
 from remediate.gpu.judgement import LOST, NO_DRIVER, Judgement, first_unknown
-from remediate.gpu.modes import judge_persistence_mode
-from remediate.gpu.numbers import VGPU_GUEST
-from remediate.gpu.nvml import hint_for
-from remediate.gpu.power import judge_power_limit
+from remediate.gpu.modes import judge_compute_mode, judge_persistence_mode
+from remediate.gpu.nvml import commands_after, hint_for
+from remediate.gpu.obstacles import find_obstacle, hold_back
+from remediate.gpu.power import judge_module_power_limit, judge_power_limit
+from remediate.gpu.wishes import has_wishes, wishes_of
 from remediate.model import Outcome, Unknown, UnknownKind
-from remediate.profile.schema import GpuWish
+from remediate.profile.schema import GpuFor, GpuWish
 
 _NO_DEVICE = Device(index=-1)
+_READ_LOG = ("journalctl", "-k", "-g", "NVRM|Xid")
 
 
-def judge(facts: GpuFacts, wish: GpuWish, is_root: bool) -> tuple[Judgement, ...]:
+def judge(facts: GpuFacts, wish: GpuWish, is_root: bool, tables: Sequence[GpuFor] = ()) -> tuple[Judgement, ...]:
     """All judgements, device by device, in the order in which their operations should be performed.
 
     Persistence mode comes first: with it off, a limit is lost as soon as its last client, nvidia-smi itself, leaves.
 
     Args:
+        wish: what is wished of every GPU.
         is_root: the facts were read by root, who in a container may still lack CAP_SYS_ADMIN.
+        tables: wishes for particular GPUs, laid over `wish`.
     """
     if not facts.devices:
-        return (_no_device(facts, wish),)
-    return tuple(found for device in facts.devices for found in _judge_device(facts, device, wish, is_root))
-
-
-def has_wishes(wish: GpuWish) -> bool:
-    """Whether the profile wants anything of a GPU."""
-    return msgspec.structs.replace(wish, why={}) != GpuWish()
+        anything = has_wishes(wish) or any(has_wishes(table) for table in tables)
+        return (_no_device(facts, anything),)
+    wish_for = wishes_of(wish, tables)
+    return tuple(found for device in facts.devices for found in _judge_device(facts, device, wish_for(device), is_root))
 
 
 def _judge_device(facts: GpuFacts, device: Device, wish: GpuWish, is_root: bool) -> tuple[Judgement, ...]:
     gone = _lost(device)
     if gone is not None:
-        summary = f"the device can't be read: {gone.reason}"
-        return (Judgement(LOST, device, Outcome.UNKNOWN, summary, is_advice=not has_wishes(wish)),)
-    settings = judge_persistence_mode(device, wish, facts.persistence_daemon)
-    lasting = (*judge_power_limit(device, wish), *judge_clocks(device, wish))
+        return (_lost_device(device, gone, has_wishes(wish)),)
+    modes = (*judge_persistence_mode(device, wish, facts), *judge_compute_mode(device, wish))
+    lasting = (
+        *judge_power_limit(device, wish),
+        *judge_module_power_limit(device, wish),
+        *judge_clocks(device, wish),
+    )
     if device.persistence_mode is False and not wish.persistence_mode:
         lasting = tuple(_volatile(found) for found in lasting)
-    settings += lasting
-    obstacle = _obstacle(facts, device, is_root)
-    if obstacle:
-        settings = tuple(_hold_back(found, obstacle) for found in settings)
+    settings = tuple(msgspec.structs.replace(found, reason=wish.why.get(found.why, "")) for found in (*modes, *lasting))
+    obstacle = find_obstacle(facts, device, is_root)
+    if obstacle is not None:
+        settings = hold_back(device, settings, obstacle)
     return (*settings, *judge_throttling(device), *judge_processes(device))
 
 
-def _no_device(facts: GpuFacts, wish: GpuWish) -> Judgement:
+def _no_device(facts: GpuFacts, has_wish: bool) -> Judgement:
     driver = facts.driver_version
     failure = first_unknown(driver, facts.device_count)
+    commands: tuple[tuple[str, ...], ...] = ()
     if failure is not None:
-        hint = hint_for(failure)
+        hint, commands = hint_for(failure), commands_after(failure)
         summary = f"no GPU could be looked at: {failure.reason}"
     else:
         hint = "see `nvidia-smi -L`; in a container, start it with the GPUs"
@@ -66,8 +73,10 @@ def _no_device(facts: GpuFacts, wish: GpuWish) -> Judgement:
         _NO_DEVICE,
         Outcome.UNKNOWN,
         summary,
-        evidence=(hint,) if hint else (),
-        is_advice=not has_wishes(wish),
+        evidence=(hint,) if hint and not commands else (),
+        is_advice=not has_wish,
+        because=hint if commands and has_wish else "",
+        commands=commands,
     )
 
 
@@ -79,27 +88,20 @@ def _lost(device: Device) -> Unknown | None:
     return next((r for r in readings if isinstance(r, Unknown) and r.kind is UnknownKind.LOST), None)
 
 
-def _obstacle(facts: GpuFacts, device: Device, is_root: bool) -> str:
-    """Why nothing can or should be set from here, although it can be read; empty where nothing stands in the way."""
-    if device.virtualization == VGPU_GUEST:
-        return "this is a vGPU guest; its host administers the board"
-    if device.mig_current is True:
-        return "MIG is on: a setting belongs to the whole GPU and would reach every instance"
-    if is_root and facts.has_cap_sys_admin is False:
-        return "this container lacks CAP_SYS_ADMIN, without which root can't set anything; run the command on its host"
-    if isinstance(facts.smi, Unknown) and facts.smi.kind is UnknownKind.NOT_SUPPORTED:
-        return "nvidia-smi is not on PATH"
-    return ""
+def _lost_device(device: Device, reason: Unknown, has_wish: bool) -> Judgement:
+    return Judgement(
+        LOST,
+        device,
+        Outcome.UNKNOWN,
+        f"the device can't be read: {reason.reason}",
+        is_advice=not has_wish,
+        because="nothing can be set until it is back: read the kernel log, then restart the machine"
+        if has_wish
+        else "",
+        commands=(_READ_LOG,) if has_wish else (),
+    )
 
 
 def _volatile(found: Judgement) -> Judgement:
     note = "persistence mode is off: the setting is lost when the last client leaves"
     return found if found.operation is None else msgspec.structs.replace(found, evidence=(*found.evidence, note))
-
-
-def _hold_back(found: Judgement, obstacle: str) -> Judgement:
-    if found.operation is None:
-        return found
-    return msgspec.structs.replace(
-        found, outcome=Outcome.UNSUPPORTED, operation=None, because=obstacle, commands=(found.operation.argv,)
-    )

@@ -83,7 +83,7 @@ class GpuSubject:
     def _compare_settings(self, situation: Situation) -> Sequence[Finding]:
         from remediate.gpu.compare import compare
 
-        return compare(self._section(situation.facts), situation.profile.gpu, self._is_root(situation.facts))
+        return compare(self._section(situation.facts), situation.profile, self._is_root(situation.facts))
 
     def propose(self, situation: Situation, findings: Sequence[Finding]) -> Proposal:
         """nvidia-smi calls, one setting each, and a script of them; then what makes them survive a reboot."""
@@ -99,7 +99,7 @@ class GpuSubject:
         gpu = self._section(situation.facts)
         # A simulated board grants the rights itself, unless it plays a container without them.
         needs_root = situation.facts.request.board is None or gpu.has_cap_sys_admin is not True
-        return propose(gpu, situation.profile.gpu, self._is_root(situation.facts), needs_root)
+        return propose(gpu, situation.profile, self._is_root(situation.facts), needs_root)
 
     def read(self, facts: Facts, key: str) -> str:
         """The present value of a fact, as `remediate.gpu.keys` names it."""

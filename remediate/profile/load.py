@@ -14,16 +14,11 @@ from remediate.errors import ProfileError
 from remediate.profile.check import Problem, check_document
 from remediate.profile.lines import key_lines, line_of
 from remediate.profile.rules import check_rules
-from remediate.profile.schema import Profile
+from remediate.profile.schema import EXCLUSIVE_GPU_WISHES, Profile
 from remediate.resources import data_folder
 
 MAX_PROFILE_BYTES = 1024 * 1024
-_REPLACED_WHOLE = ("match", "corrections", "costs")
-_EXCLUSIVE = (
-    ("power_limit", "power_limit_w", "power_limit_fraction"),
-    ("sm_clock", "sm_clock_mhz"),
-    ("memory_clock", "memory_clock_mhz"),
-)
+_REPLACED_WHOLE = ("match", "corrections", "costs", "gpu_for")
 
 
 class ResolvedProfile(msgspec.Struct, frozen=True):
@@ -108,7 +103,7 @@ def _merge(into: dict[str, Any], layer: Mapping[str, Any], name: str, origins: d
 
 def _drop_rivals(gpu: dict[str, Any], key: str, origins: dict[str, str]) -> None:
     """A child that says `power_limit_w` replaces its parent's `power_limit`, which can't stand beside it."""
-    for group in _EXCLUSIVE:
+    for group in EXCLUSIVE_GPU_WISHES:
         if key in group:
             for rival in group:
                 if rival != key and gpu.pop(rival, None) is not None:

@@ -10,15 +10,13 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from remediate.profile.check import Problem
-from remediate.profile.schema import PROFILE_SCHEMA_VERSION
+from remediate.profile.schema import EXCLUSIVE_GPU_WISHES, PROFILE_SCHEMA_VERSION
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")
 _CANONICAL = re.compile(r"[-_.]+")
-_EXCLUSIVE = (
-    ("power_limit", "power_limit_w", "power_limit_fraction"),
-    ("sm_clock", "sm_clock_mhz"),
-    ("memory_clock", "memory_clock_mhz"),
-)
+_PCI = re.compile(r"(?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}(?:\.[0-7])?\Z")
+_TOO_LARGE = 1_000_000
+_GPU_CONDITIONS = ("uuid", "pci", "name")
 
 
 def check_rules(document: Mapping[str, Any]) -> list[Problem]:
@@ -27,7 +25,8 @@ def check_rules(document: Mapping[str, Any]) -> list[Problem]:
         *_check_head(document),
         *_check_specifiers(document),
         *_check_pins(document.get("packages", {})),
-        *_check_gpu(document.get("gpu", {})),
+        *_check_gpu("gpu", document.get("gpu", {})),
+        *_check_gpu_tables(document.get("gpu_for", [])),
         *_check_corrections(document.get("corrections", [])),
     ]
 
@@ -94,17 +93,33 @@ def _check_pin(path: str, pin: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(f"{path}.accept", f"`{accept}` does not accept the pin's own version `{version}`")
 
 
-def _check_gpu(gpu: Mapping[str, Any]) -> Iterator[Problem]:
-    for group in _EXCLUSIVE:
+def _check_gpu(path: str, gpu: Mapping[str, Any]) -> Iterator[Problem]:
+    for group in EXCLUSIVE_GPU_WISHES:
         given = [key for key in group if key in gpu]
         for key in given[1:]:
-            yield Problem(f"gpu.{key}", f"can't stand beside `gpu.{given[0]}`; give one of them")
-    fraction = gpu.get("power_limit_fraction")
-    if fraction is not None and not 0 < fraction <= 1:
-        yield Problem("gpu.power_limit_fraction", f"is {fraction}; it must be above 0 and at most 1")
-    for key in ("power_limit_w", "sm_clock_mhz", "memory_clock_mhz"):
-        if key in gpu and gpu[key] <= 0:
-            yield Problem(f"gpu.{key}", f"is {gpu[key]}; it must be above 0")
+            yield Problem(f"{path}.{key}", f"can't stand beside `{path}.{given[0]}`; give one of them")
+    for key in ("power_limit_fraction", "sm_clock_fraction"):
+        if key in gpu and not 0 < gpu[key] <= 1:
+            yield Problem(f"{path}.{key}", f"is {gpu[key]}; it must be above 0 and at most 1")
+    for key in ("power_limit_w", "module_power_limit_w", "sm_clock_mhz", "sm_clock_min_mhz", "memory_clock_mhz"):
+        if key in gpu and not 0 < gpu[key] < _TOO_LARGE:
+            yield Problem(f"{path}.{key}", f"is {gpu[key]}; it must be above 0 and below {_TOO_LARGE}")
+    floor, ceiling = gpu.get("sm_clock_min_mhz"), gpu.get("sm_clock_mhz")
+    if floor is not None and ceiling is not None and floor > ceiling:
+        yield Problem(f"{path}.sm_clock_min_mhz", f"is {floor}, above `{path}.sm_clock_mhz`, which is {ceiling}")
+
+
+def _check_gpu_tables(tables: list[Mapping[str, Any]]) -> Iterator[Problem]:
+    for index, table in enumerate(tables):
+        path = f"gpu_for.{index}"
+        yield from _check_gpu(path, table)
+        if not any(table.get(key) for key in _GPU_CONDITIONS):
+            yield Problem(path, f"names no GPU; give at least one of {', '.join(_GPU_CONDITIONS)}")
+        if "survive_reboot" in table:
+            yield Problem(f"{path}.survive_reboot", "is of the host and not of one GPU; write it in `[gpu]`")
+        for number, address in enumerate(table.get("pci", [])):
+            if not _PCI.match(address):
+                yield Problem(f"{path}.pci.{number}", f"`{address}` is not a PCI address such as `0000:07:00.0`")
 
 
 def _check_corrections(corrections: list[Mapping[str, Any]]) -> Iterator[Problem]:

@@ -50,16 +50,50 @@ class GpuWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """W. At most one of the three power wishes may be given."""
     power_limit_fraction: float | None = None
     """Fraction of the board's maximum limit, above 0 and at most 1."""
+    module_power_limit: Literal["default", "max"] | None = None
+    """Limit of the whole module (GPU, CPU, memory) of a Grace board; not judged on boards without that scope."""
+    module_power_limit_w: float | None = None
     sm_clock: Literal["max", "default"] | None = None
     sm_clock_mhz: int | None = None
-    """MHz; the nearest supported clock at or below is used. At most one of the two."""
-    memory_clock: Literal["max"] | None = None
+    """MHz, a ceiling; the nearest supported clock at or below is used. At most one of the three."""
+    sm_clock_fraction: float | None = None
+    """Ceiling as a fraction of the highest supported clock, above 0 and at most 1."""
+    sm_clock_min_mhz: int | None = None
+    """MHz, a floor: the clock does not fall below it when idle. With `sm_clock_mhz` of the same value it is fixed."""
+    memory_clock: Literal["max", "default"] | None = None
     memory_clock_mhz: int | None = None
     persistence_mode: bool | None = None
     survive_reboot: bool | None = None
     """True: a systemd unit sets the GPUs again after each boot. False: it is removed. Of the host, so only here."""
+    compute_mode: Literal["default", "exclusive_process", "prohibited"] | None = None
+    """How many processes may use the GPU."""
     why: Mapping[str, str] = {}
-    """Reason for a wish, by its key: `power_limit`, `clocks`, `persistence_mode`."""
+    """Reason for a wish, by its key: `power_limit`, `clocks`, `persistence_mode`, `compute_mode`."""
+
+
+class GpuFor(GpuWish, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Wishes for some of the host's GPUs, laid over `[gpu]` key by key.
+
+    Every condition that is given must hold, by any of its values; one is required.
+    """
+
+    uuid: tuple[str, ...] = ()
+    """Full UUIDs, as `GPU-5f1c…`."""
+    pci: tuple[str, ...] = ()
+    """PCI addresses in hexadecimal, as `0000:07:00.0`; the domain may be left out where it is 0."""
+    name: tuple[str, ...] = ()
+    """Globs on NVML's product name, case counts: `NVIDIA L4`."""
+    leave_alone: bool = False
+    """Nothing is wished of these GPUs, whatever `[gpu]` says."""
+
+
+EXCLUSIVE_GPU_WISHES = (
+    ("power_limit", "power_limit_w", "power_limit_fraction"),
+    ("module_power_limit", "module_power_limit_w"),
+    ("sm_clock", "sm_clock_mhz", "sm_clock_fraction"),
+    ("memory_clock", "memory_clock_mhz"),
+)
+"""Keys of `GpuWish` of which at most one may be given; one of a nearer table replaces its rivals."""
 
 
 class ScriptWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -112,6 +146,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Canonical distribution name (PEP 503) to pin."""
     install: InstallSource = InstallSource()
     gpu: GpuWish = GpuWish()
+    gpu_for: tuple[GpuFor, ...] = ()
+    """Wishes for particular GPUs; a later table goes before an earlier one."""
     script: ScriptWish = ScriptWish()
     corrections: tuple[Correction, ...] = ()
     costs: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -185,7 +186,7 @@ def test_a_margin_is_read_as_a_signed_number() -> None:
 
 def test_a_field_that_the_driver_does_not_know_is_not_a_zero() -> None:
     class OldDriver(SimulatedNvml):
-        def nvmlDeviceGetFieldValues(self, handle: int, fields: list[int]) -> list[Any]:
+        def nvmlDeviceGetFieldValues(self, handle: int, fields: Sequence[int | tuple[int, int]]) -> list[Any]:
             values = super().nvmlDeviceGetFieldValues(handle, fields)
             for value in values:
                 value.nvmlReturn = pynvml.NVML_ERROR_INVALID_ARGUMENT

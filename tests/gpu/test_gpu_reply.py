@@ -16,7 +16,7 @@ WARNING = (
     f"\nWarning: persistence mode is disabled on device {G}. See the Known Issues section of the nvidia-smi(1) man "
     "page for more information.\n"
 )
-PM, PL, AC, LGC, LMC = Setting
+PM, C, PL, MODULE, AC, LGC, LMC = Setting
 
 DONE = [
     (PL, f"Power limit for GPU {G} was set to 300.00 W from 400.00 W.\n{D}", 0),

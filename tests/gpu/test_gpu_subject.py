@@ -256,15 +256,17 @@ def test_the_script_lists_what_is_withheld_as_comments_only() -> None:
     lines = [line for line in artifact.content.decode().splitlines() if line and not line.startswith("#")]
     assert lines == ["set -eu"]
     assert f"# nvidia-smi -i {shipped_device().uuid} -pl 250" in artifact.content.decode()
-    assert [item.commands for item in proposal.withheld] == [
-        (f"nvidia-smi -i {shipped_device().uuid} {rest}",) for rest in ("-pm 1", "-pl 250", "-ac 1215,1410")
-    ]
+    (withheld,) = proposal.withheld
+    expected = [f"nvidia-smi -i {shipped_device().uuid} {rest}" for rest in ("-pm 1", "-pl 250", "-ac 1215,1410")]
+    assert list(withheld.commands) == expected
 
 
 @pytest.mark.parametrize(
     ("setting", "value", "argv", "shown"),
     [
         (Setting.PERSISTENCE_MODE, "0", ("-pm", "0"), "off"),
+        (Setting.COMPUTE_MODE, "EXCLUSIVE_PROCESS", ("-c", "EXCLUSIVE_PROCESS"), "exclusive process"),
+        (Setting.MODULE_POWER_LIMIT, "900", ("-pl", "900", "-sc", "1"), "900 W"),
         (Setting.POWER_LIMIT, "250.5", ("-pl", "250.5"), "250.5 W"),
         (Setting.APPLICATION_CLOCKS, "1215,1410", ("-ac", "1215,1410"), "1215 MHz memory, 1410 MHz graphics"),
         (Setting.LOCKED_GPU_CLOCKS, "210,1305", ("-lgc", "210,1305"), "210 to 1305 MHz"),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from remediate.model import Reading, Unknown, UnknownKind
 from remediate.units import BYTES_PER_MIB, milliwatts
 
 T = TypeVar("T")
+_NOT_SUPPORTED = 3
 _NOT_FOUND = 6
 _INVALID_ARGUMENT = 2
 
@@ -161,9 +163,15 @@ class SimulatedNvml:
         }
         return self._known(readings[threshold])
 
-    def nvmlDeviceGetFieldValues(self, handle: int, fields: list[int]) -> list[Any]:
+    def nvmlDeviceGetFieldValues(self, handle: int, fields: Sequence[int | tuple[int, int]]) -> list[Any]:
         readings = _field_readings(self._devices[handle])
-        return [self._field(field, readings.get(field, unknown_for(FUNCTION_NOT_FOUND))) for field in fields]
+        module = _module_readings(self._devices[handle])
+        values = []
+        for asked in fields:
+            field, scope = asked if isinstance(asked, tuple) else (asked, 0)
+            known = module if scope == numbers.SCOPE_MODULE else readings
+            values.append(self._field(field, known.get(field, unknown_for(FUNCTION_NOT_FOUND)), scope))
+        return values
 
     def nvmlDeviceGetViolationStatus(self, handle: int, policy: int) -> Any:
         events = self._devices[handle].events
@@ -205,17 +213,17 @@ class SimulatedNvml:
         processes = self._known(self._devices[handle].processes)
         return [_process_info(process) for process in processes if process.kind == kind]
 
-    def _field(self, field: int, reading: Reading[int]) -> Any:
+    def _field(self, field: int, reading: Reading[int], scope: int) -> Any:
         """The real ctypes structure, so that a reader that takes the wrong member of the union is found out."""
         value = self._module.c_nvmlFieldValue_t()
-        value.fieldId = field
+        value.fieldId, value.scopeId = field, scope
         if isinstance(reading, Unknown):
             value.nvmlReturn = code_for(reading)
             return value
         is_counter = (
             field in (numbers.FIELD_POWER_CAP, numbers.FIELD_SYNC_BOOST) or field >= numbers.FIELD_SOFTWARE_THERMAL
         )
-        value.valueType = 3 if is_counter else numbers.VALUE_SIGNED_INT
+        value.valueType = 3 if is_counter else 1 if scope else numbers.VALUE_SIGNED_INT
         setattr(value.value, numbers.VALUE_MEMBERS[value.valueType], reading)
         return value
 
@@ -247,6 +255,10 @@ class BoardHost:
     def has_cap_sys_admin(self) -> Reading[bool]:
         """As recorded."""
         return self._facts.has_cap_sys_admin
+
+    def platform(self) -> Reading[str]:
+        """As recorded."""
+        return self._facts.platform
 
     def process_user(self, pid: int) -> Reading[str]:
         """As recorded."""
@@ -281,6 +293,24 @@ def _field_readings(device: Device) -> dict[int, Reading[int]]:
         numbers.FIELD_SOFTWARE_THERMAL: nanoseconds(events.software_thermal_us),
         numbers.FIELD_HARDWARE_THERMAL: nanoseconds(events.hardware_thermal_us),
         numbers.FIELD_POWER_BRAKE: nanoseconds(events.power_brake_us),
+    }
+
+
+def _module_readings(device: Device) -> dict[int, Reading[int]]:
+    """Milliwatts of the module, on a board that has that scope."""
+    power = device.module_power
+    if power is None:
+        return dict.fromkeys(numbers.MODULE_FIELDS, unknown_for(_NOT_SUPPORTED))
+    readings = {
+        numbers.FIELD_POWER_AVERAGE: power.draw_w,
+        numbers.FIELD_POWER_MIN_LIMIT: power.min_w,
+        numbers.FIELD_POWER_MAX_LIMIT: power.max_w,
+        numbers.FIELD_POWER_DEFAULT_LIMIT: power.default_w,
+        numbers.FIELD_POWER_CURRENT_LIMIT: power.enforced_w,
+        numbers.FIELD_POWER_REQUESTED_LIMIT: power.limit_w,
+    }
+    return {
+        field: reading if isinstance(reading, Unknown) else milliwatts(reading) for field, reading in readings.items()
     }
 
 

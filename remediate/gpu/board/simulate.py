@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from remediate.gpu.board.physics import Bounds, Heat, Model, Physics
-from remediate.gpu.facts import Device, Events
+from remediate.gpu.facts import Clocks, Device, Events
 from remediate.gpu.reasons import HARDWARE_THERMAL, SOFTWARE_POWER_CAP, SOFTWARE_THERMAL
 from remediate.model import Unknown
 
@@ -21,6 +21,8 @@ class Hidden(msgspec.Struct, frozen=True):
     heat: Heat
     locked_gpu_clocks: str = ""
     locked_memory_clocks: str = ""
+    free_clocks: Clocks | None = None
+    """The clocks before a lock was set; None once the board ran again."""
 
 
 def simulate(
@@ -55,7 +57,7 @@ def simulate(
         performance_state=0,
         utilization_percent=round(utilization * 100),
     )
-    return fresh, msgspec.structs.replace(hidden, heat=heat)
+    return fresh, msgspec.structs.replace(hidden, heat=heat, free_clocks=None)
 
 
 def _temperature(device: Device, heat: Heat) -> msgspec.Struct:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from remediate.effects import Completed, Runner
 from remediate.gpu.board.board import Board
-from remediate.gpu.board.smi_settings import ALL_DONE, SETTERS, Result
+from remediate.gpu.board.smi_settings import ALL_DONE, SETTERS, Result, set_module_power_limit
 from remediate.gpu.facts import Device
 from remediate.gpu.nvml import code_for
 
@@ -20,6 +20,7 @@ _OTHER = 255
 _TERMINATING = "Terminating early due to previous errors."
 _LONG = {
     "--persistence-mode": "-pm",
+    "--compute-mode": "-c",
     "--power-limit": "-pl",
     "--applications-clocks": "-ac",
     "--reset-applications-clocks": "-rac",
@@ -28,7 +29,11 @@ _LONG = {
     "--lock-memory-clocks": "-lmc",
     "--reset-memory-clocks": "-rmc",
     "--id": "-i",
+    "--scope": "-sc",
 }
+_SCOPE = "-sc"
+_MODULE = "-pl module"
+_MODULE_SCOPES = ("1", "TOTAL_MODULE")
 _WITHOUT_VALUE = frozenset({"-rac", "-rgc", "-rmc"})
 
 
@@ -72,7 +77,7 @@ class SimulatedSmi:
             devices = _select(board, ids)
         except _BadArgumentsError as error:
             return error.code, error.text + "\n"
-        setter = SETTERS[switch]
+        setter = set_module_power_limit if switch == _MODULE else SETTERS[switch]
         lines: list[str] = []
         for device in devices:
             result = _set(board, device, setter, value)
@@ -98,7 +103,12 @@ def _set(board: Board, device: Device, setter: Callable[..., Result], value: str
 
 def _warning(device: Device, switch: str, result: Result) -> list[str]:
     """Drivers warn when a setting was made that the last client takes along."""
-    if result.device is None or switch == "-pm" or switch in _WITHOUT_VALUE or device.persistence_mode is not False:
+    if (
+        result.device is None
+        or switch in ("-pm", "-c")
+        or switch in _WITHOUT_VALUE
+        or device.persistence_mode is not False
+    ):
         return []
     return [
         "",
@@ -116,17 +126,20 @@ def _parse(arguments: list[str]) -> tuple[str, str, str | None]:
     """
     found: list[tuple[str, str]] = []
     ids: list[str] = []
+    scope = "0"
     rest = list(arguments)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         switch = _LONG.get(name, name)
-        if switch not in SETTERS and switch != "-i":
+        if switch not in SETTERS and switch not in ("-i", _SCOPE):
             raise _BadArgumentsError(_OTHER, f"Option {name} is not simulated; the board obeys set commands only.")
         if switch not in _WITHOUT_VALUE and not equals:
             if not rest:
                 raise _BadArgumentsError(_OTHER, f"Option {name} is missing its value.")
             value = rest.pop(0)
-        if switch == "-i":
+        if switch == _SCOPE:
+            scope = value
+        elif switch == "-i":
             ids.append(value)
         else:
             found.append((switch, value))
@@ -137,7 +150,8 @@ def _parse(arguments: list[str]) -> tuple[str, str, str | None]:
         )
     if not found:
         raise _BadArgumentsError(_OTHER, "No set command. The simulated board obeys set commands only.")
-    return (*found[0], ids[0] if ids else None)
+    switch, value = found[0]
+    return _MODULE if switch == "-pl" and scope in _MODULE_SCOPES else switch, value, ids[0] if ids else None
 
 
 def _select(board: Board, ids: str | None) -> list[Device]:

@@ -10,7 +10,7 @@ import msgspec
 
 from remediate.gpu.board.simulate import Hidden
 from remediate.gpu.facts import Device
-from remediate.gpu.numbers import VGPU_GUEST
+from remediate.gpu.numbers import COMPUTE_MODES, VGPU_GUEST
 from remediate.model import Reading, Unknown, UnknownKind
 
 ALL_DONE = "All done."
@@ -18,6 +18,9 @@ _WARNING = "Treating as warning and moving on."
 _USAGE = 2
 _PERMISSION = 4
 _OTHER = 255
+_COMPUTE_MODES = {
+    word: mode for number, mode in COMPUTE_MODES.items() for word in (str(number), mode.upper().replace(" ", "_"))
+}
 _LOCK_SINCE = {"GPU": (7, 0), "Memory": (8, 0)}
 
 
@@ -64,18 +67,49 @@ def set_power_limit(device: Device, hidden: Hidden, value: str, root: bool) -> R
     if isinstance(limit, Unknown) or isinstance(lowest, Unknown) or isinstance(highest, Unknown):
         return Result(0, (f"Changing power management limit is not supported for GPU: {gpu}.", _WARNING))
     if not lowest <= wanted <= highest:
-        return Result(
-            _USAGE,
-            (
-                f"Provided power limit {wanted:.2f} W is not a valid power limit which should be between "
-                f"{lowest:.2f} W and {highest:.2f} W for GPU {gpu}",
-            ),
-        )
+        return Result(_USAGE, (_out_of_range(gpu, wanted, lowest, highest),))
     if not root:
         return Result(_PERMISSION, (f"Failed to set power management limit for GPU {gpu}: Insufficient Permissions",))
     fresh = msgspec.structs.replace(power, limit_w=wanted, enforced_w=_enforced(power.enforced_w, limit, wanted))
     line = f"Power limit for GPU {gpu} was set to {wanted:.2f} W from {limit:.2f} W."
     return Result(0, (line,), msgspec.structs.replace(device, power=fresh))
+
+
+def set_module_power_limit(device: Device, hidden: Hidden, value: str, root: bool) -> Result:
+    """`-pl WATTS -sc 1`; boards without a module are answered as unsupported in that scope, with exit code 0."""
+    gpu, power, wanted = device.pci_bus_id, device.module_power, _watts(value)
+    if power is None:
+        return Result(0, (f"Changing power management limit is not supported in current scope for GPU: {gpu}.",))
+    lowest, highest, limit = power.min_w, power.max_w, power.limit_w
+    if wanted is None:
+        return Result(_USAGE, (f"Invalid power limit: {value}",))
+    if isinstance(limit, Unknown) or isinstance(lowest, Unknown) or isinstance(highest, Unknown):
+        return Result(0, (f"Changing power management limit is not supported in current scope for GPU: {gpu}.",))
+    if not lowest <= wanted <= highest:
+        return Result(_USAGE, (_out_of_range(gpu, wanted, lowest, highest),))
+    if not root:
+        return Result(_PERMISSION, (f"Failed to set power management limit for GPU {gpu}: Insufficient Permissions",))
+    fresh = msgspec.structs.replace(power, limit_w=wanted, enforced_w=_enforced(power.enforced_w, limit, wanted))
+    line = f"Power limit for GPU {gpu} was set to {wanted:.2f} W from {limit:.2f} W."
+    return Result(0, (line,), msgspec.structs.replace(device, module_power=fresh))
+
+
+def set_compute_mode(device: Device, hidden: Hidden, value: str, root: bool) -> Result:
+    """`-c MODE`, by word or number."""
+    gpu = device.pci_bus_id
+    mode = _COMPUTE_MODES.get(value.upper())
+    if mode is None:
+        return Result(_USAGE, (f"Invalid compute mode: {value}",))
+    word = mode.upper().replace(" ", "_")
+    if isinstance(device.compute_mode, Unknown):
+        return Result(0, (f"Setting compute mode to {word} is not supported for GPU {gpu}.", _WARNING))
+    if device.compute_mode == mode:
+        return Result(0, (f"Compute mode is already set to {word} for GPU {gpu}.",))
+    if not root:
+        return Result(_PERMISSION, (f"Unable to set compute mode for GPU {gpu}: Insufficient Permissions",))
+    return Result(
+        0, (f"Set compute mode to {word} for GPU {gpu}.",), msgspec.structs.replace(device, compute_mode=mode)
+    )
 
 
 def set_application_clocks(device: Device, hidden: Hidden, value: str, root: bool) -> Result:
@@ -134,6 +168,7 @@ def reset_memory_clocks(device: Device, hidden: Hidden, value: str, root: bool) 
 
 SETTERS: dict[str, Setter] = {
     "-pm": set_persistence_mode,
+    "-c": set_compute_mode,
     "-pl": set_power_limit,
     "-ac": set_application_clocks,
     "-rac": reset_application_clocks,
@@ -142,6 +177,13 @@ SETTERS: dict[str, Setter] = {
     "-lmc": lock_memory_clocks,
     "-rmc": reset_memory_clocks,
 }
+
+
+def _out_of_range(gpu: Reading[str], wanted: float, lowest: float, highest: float) -> str:
+    return (
+        f"Provided power limit {wanted:.2f} W is not a valid power limit which should be between "
+        f"{lowest:.2f} W and {highest:.2f} W for GPU {gpu}"
+    )
 
 
 def _lock(device: Device, hidden: Hidden, value: str, root: bool, domain: str) -> Result:
@@ -160,8 +202,8 @@ def _lock(device: Device, hidden: Hidden, value: str, root: bool, domain: str) -
     return Result(
         0,
         (f'{domain} clocks set to "{shown}" for GPU {gpu}',),
-        device,
-        _with_lock(hidden, domain, f"{lowest},{highest}"),
+        _bounded(device, domain, lowest, highest),
+        _with_lock(_remembering(device, hidden), domain, f"{lowest},{highest}"),
     )
 
 
@@ -170,7 +212,26 @@ def _reset_lock(device: Device, hidden: Hidden, root: bool, domain: str) -> Resu
         return _no_lock(device.pci_bus_id, domain)
     if not root:
         return _no_rights(device.pci_bus_id)
-    return Result(0, (), device, _with_lock(hidden, domain, ""))
+    return Result(0, (), _freed(device, hidden, domain), _with_lock(hidden, domain, ""))
+
+
+def _bounded(device: Device, domain: str, lowest: int, highest: int) -> Device:
+    """A lock takes effect at once, whether anything runs or not."""
+    names = ("memory_mhz",) if domain == "Memory" else ("graphics_mhz", "sm_mhz")
+    present = {name: getattr(device.clocks, name) for name in names}
+    bounded = {
+        name: min(max(clock, lowest), highest) for name, clock in present.items() if not isinstance(clock, Unknown)
+    }
+    return msgspec.structs.replace(device, clocks=msgspec.structs.replace(device.clocks, **bounded))
+
+
+def _freed(device: Device, hidden: Hidden, domain: str) -> Device:
+    """Without its lock a clock goes back to where it was, as long as nothing ran in between."""
+    names = ("memory_mhz",) if domain == "Memory" else ("graphics_mhz", "sm_mhz")
+    if hidden.free_clocks is None:
+        return device
+    freed = {name: getattr(hidden.free_clocks, name) for name in names}
+    return msgspec.structs.replace(device, clocks=msgspec.structs.replace(device.clocks, **freed))
 
 
 def _no_lock(gpu: Reading[str], domain: str) -> Result:
@@ -219,6 +280,11 @@ def _is_lockable(device: Device, domain: str, highest: int) -> bool:
 def _is_supported(device: Device, memory: int, graphics: int) -> bool:
     tables = () if isinstance(device.supported_clocks, Unknown) else device.supported_clocks
     return any(table.memory_mhz == memory and graphics in table.graphics_mhz for table in tables)
+
+
+def _remembering(device: Device, hidden: Hidden) -> Hidden:
+    is_free = not hidden.locked_gpu_clocks and not hidden.locked_memory_clocks
+    return msgspec.structs.replace(hidden, free_clocks=device.clocks) if is_free else hidden
 
 
 def _with_lock(hidden: Hidden, domain: str, value: str) -> Hidden:
