@@ -121,8 +121,19 @@ class TorchBuild(msgspec.Struct, frozen=True):
     hip: str | None = None
 
 
+class FileKind(enum.StrEnum):
+    """In which form a file states dependencies."""
+
+    REQUIREMENTS = "requirements"
+    """pip's format; also constraints and the `.in` files of pip-tools."""
+    PYPROJECT = "pyproject"
+    """`pyproject.toml` with dependencies in `[project]` or `[dependency-groups]`."""
+    CONDA = "conda environment"
+    """`environment.yml`."""
+
+
 class RequirementsFileFacts(msgspec.Struct, frozen=True):
-    """One requirements file: the chosen one first, then what it includes.
+    """One file that states requirements: the chosen one first, then what it includes, then the others.
 
     Attributes:
         path: absolute path.
@@ -132,6 +143,9 @@ class RequirementsFileFacts(msgspec.Struct, frozen=True):
         sha256: of its bytes; empty when there are none.
         is_constraints: included with `-c`.
         is_inside: lies below the sandbox folder, so that it may be edited.
+        kind: how it is read and edited.
+        compile_command: the command that made it from another file of the folder, as its header says; it is made anew
+            with that and not edited. Empty for a file that people write.
     """
 
     path: str
@@ -139,6 +153,28 @@ class RequirementsFileFacts(msgspec.Struct, frozen=True):
     sha256: str
     is_constraints: bool = False
     is_inside: bool = True
+    kind: FileKind = FileKind.REQUIREMENTS
+    compile_command: str = ""
+
+
+class ListingFacts(msgspec.Struct, frozen=True):
+    """What a list of distributions came from that somebody handed over. Nothing was looked at then.
+
+    Attributes:
+        source: kinds of output and their files, as `pip freeze in bug.txt`.
+        is_complete: it names all that is installed; else what it does not name is unknown, not absent.
+        left_out: names that it never names although they may be installed (`pip freeze` and pip itself).
+        python: version of the interpreter.
+    """
+
+    source: str
+    is_complete: bool
+    left_out: tuple[str, ...]
+    python: Reading[str]
+
+    def tells_absence(self, name: str) -> bool:
+        """Whether a canonical name that is not in the list is not installed."""
+        return self.is_complete and name not in self.left_out
 
 
 class PackagesFacts(msgspec.Struct, frozen=True):

@@ -180,8 +180,12 @@ def _pinned_line(line: Line, wish: Wanted) -> str:
     return f"{indent}{line.head}=={wish.version}{marker}{options}{comment}{line.ending}"
 
 
-def _comment(reason: str) -> str:
+def comment_text(reason: str) -> str:
     """The reason's first clause; the whole of it stands in the profile and in the plan."""
     words = " ".join(reason.split())
-    clause = min((words.partition(mark)[0] for mark in _CLAUSE_ENDS), key=len)
+    return min((words.partition(mark)[0] for mark in _CLAUSE_ENDS), key=len)
+
+
+def _comment(reason: str) -> str:
+    clause = comment_text(reason)
     return f"  # {clause}" if clause else ""

@@ -8,11 +8,11 @@ import msgspec
 
 from remediate.model import Unknown
 from remediate.packages.environment import marker_environment
-from remediate.packages.facts import PackagesFacts, RequirementsFileFacts
+from remediate.packages.facts import FileKind, PackagesFacts, RequirementsFileFacts
 from remediate.packages.pins import PlannedPin
-from remediate.packages.render import Edit, Obstacle, Rendered, Wanted, add_pins, render_pins
-from remediate.packages.requirements import parse
+from remediate.packages.render import Edit, Obstacle, Rendered, Wanted
 from remediate.packages.sources import content_of
+from remediate.packages.statements import add_to_file, render_file
 
 
 class FilePlan(msgspec.Struct, frozen=True):
@@ -60,14 +60,15 @@ def plan_requirements(facts: PackagesFacts, pins: Mapping[str, PlannedPin], prof
         name: Wanted(pin.planned, pin.pin.reason, pin.pin.required) for name, pin in pins.items() if pin.is_judged
     }
     rendered: list[tuple[RequirementsFileFacts, bytes | None, Rendered]] = []
-    for file in facts.requirements:
+    for index, file in enumerate(facts.requirements):
         content = content_of(file)
         if isinstance(content, Unknown):
             return RequirementsPlan(unreadable=content)
-        document = parse(content or b"", file.path)
-        result = render_pins(document, wanted, environment=environment, is_constraints=file.is_constraints)
+        result = render_file(file, content or b"", wanted, environment=environment, is_chosen=index == 0)
         rendered.append((file, content, result))
-    settled = {name for file, _, result in rendered if not file.is_constraints for name in result.settled}
+    settled = {
+        name for index, (file, _, result) in enumerate(rendered) if _is_list(file, index) for name in result.settled
+    }
     missing = {name for name, wish in wanted.items() if wish.is_required} - settled
     return RequirementsPlan(
         tuple(
@@ -75,12 +76,18 @@ def plan_requirements(facts: PackagesFacts, pins: Mapping[str, PlannedPin], prof
                 file,
                 before,
                 result,
-                add_pins(parse(result.content, file.path), wanted, missing if index == 0 else (), profile),
+                add_to_file(file, result.content, wanted, missing if index == 0 else (), profile),
             )
             for index, (file, before, result) in enumerate(rendered)
         ),
         frozenset(settled),
     )
+
+
+def _is_list(file: RequirementsFileFacts, index: int) -> bool:
+    """Whether what it states need not be added: it is the chosen file or one that it includes."""
+    is_other = file.kind is not FileKind.REQUIREMENTS or bool(file.compile_command)
+    return not file.is_constraints and (index == 0 or not is_other)
 
 
 def _finish(
