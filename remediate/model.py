@@ -97,6 +97,8 @@ class Facts(msgspec.Struct, frozen=True):
     host: Host
     choices: tuple[Choice, ...]
     sections: dict[str, Any]
+    reports: tuple[str, ...] = ()
+    """What the facts were imported from, as `bug.txt: nvidia-smi -q`; empty when they were observed."""
 
 
 class Outcome(enum.StrEnum):
@@ -227,6 +229,8 @@ class Plan(msgspec.Struct, frozen=True):
     artifacts: tuple[Artifact, ...] = ()
     costs: tuple[str, ...] = ()
     """What the profile says it costs to be on it."""
+    reports: tuple[str, ...] = ()
+    """As in the facts: not empty when the plan rests on reports, and nothing was looked at."""
 
     @property
     def differences(self) -> tuple[Finding, ...]:

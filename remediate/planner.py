@@ -55,6 +55,7 @@ def make_plan(facts: Facts, resolved: ResolvedProfile, settings: Settings | None
         withheld=tuple(withheld),
         artifacts=tuple(artifacts),
         costs=resolved.profile.costs,
+        reports=facts.reports,
     )
 
 

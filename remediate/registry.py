@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from typing import TYPE_CHECKING
 
 from remediate.errors import UsageError
 from remediate.subject import Subject
+
+if TYPE_CHECKING:
+    from remediate.reports import ReportReader
 
 
 @cache
@@ -24,6 +28,14 @@ def _load() -> tuple[Subject, ...]:
     from remediate.script.subject import ScriptSubject
 
     return (PackagesSubject(), ScriptSubject(), GpuSubject())
+
+
+def report_readers() -> dict[str, ReportReader]:
+    """How reports are read, by the name of the subject whose facts they give. Not every subject can."""
+    from remediate.gpu.reports import read_reports as read_gpu
+    from remediate.packages.reports import read_reports as read_packages
+
+    return {"packages": read_packages, "gpu": read_gpu}
 
 
 def select_subjects(names: Iterable[str]) -> tuple[Subject, ...]:

@@ -27,7 +27,7 @@ app.command(short_help="Make a plan's changes, each journalled and read back.")(
 app.command(short_help="Compare with the profile again, one line a finding.")(verify.verify)
 app.command(short_help="Undo a run: everything as it was before.")(rollback.rollback)
 app.command(short_help="List the runs of all folders.")(rollback.history)
-app.command(short_help="Show what is installed, set and laid out.")(facts.facts)
+app.add_typer(facts.app, name="facts", short_help="Show what is installed, set and laid out; import reports.")
 app.command(short_help="Show a saved plan again.")(plan.show)
 app.command(short_help="Say what a finding's code means.")(explain.explain)
 app.add_typer(profiles.app, name="profiles")

@@ -1,16 +1,34 @@
-"""`remediate facts`."""
+"""`remediate facts` and `remediate facts import`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from remediate.cli import options
 
+if TYPE_CHECKING:
+    from remediate.cli.console import Console
+    from remediate.model import Facts
 
+app = typer.Typer(
+    context_settings={"help_option_names": ["-h", "--help"]}, rich_markup_mode=None, invoke_without_command=True
+)
+
+OutputOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the JSON document there.")
+]
+RedactOption = Annotated[
+    bool,
+    typer.Option("--redact", help="Take out UUIDs, host and user names, home folders and credentials; say what."),
+]
+
+
+@app.callback()
 def facts(
+    context: typer.Context,
     *,
     folder: options.FolderOption = Path(),
     python: options.PythonOption = None,
@@ -19,10 +37,9 @@ def facts(
     gpu: options.GpuOption = None,
     board: options.BoardOption = None,
     only: options.OnlyOption = None,
+    redact: RedactOption = False,
     json: options.JsonOption = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the JSON document there.")
-    ] = None,
+    output: OutputOption = None,
     state_dir: options.StateOption = None,
 ) -> None:
     """Show what is installed, how the GPUs are set and how the script is laid out.
@@ -31,33 +48,107 @@ def facts(
     `plan` and `verify` need, so it can be taken on one host and looked at on another; it holds the text of the
     requirements file and of the scripts.
     """
-    from remediate.cli.console import Console
-    from remediate.cli.report import print_choices
-    from remediate.cli.session import get_facts, print_document
-    from remediate.documents import encode
-    from remediate.effects import write_file
+    if context.invoked_subcommand is not None:
+        return
+    from remediate.cli.session import get_facts
 
     target = options.Target(
         folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, options.names(only), state_dir
     )
     observed = get_facts(target)
+    if redact:
+        import platform
+
+        observed = _redacted(observed, hosts=(platform.node(),))
+    _show(observed, json=json, output=output)
+
+
+@app.command("import")
+def import_(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Outputs in any mixture; - for standard input.")
+    ],
+    *,
+    query_gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--query-gpu", metavar="FIELDS", help="Columns of a CSV without a header, as nvidia-smi names them."
+        ),
+    ] = None,
+    redact: RedactOption = False,
+    json: options.JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Make a facts document from what nvidia-smi, pip or torch printed, as in a bug report.
+
+    \b
+    nvidia-smi -q               as text, or as XML with -x
+    nvidia-smi --query-gpu=...  --format=csv, with and without header and units
+    nvidia-smi                  the table; little of it is taken, for it rounds and cuts
+    pip freeze, pip list        columns or JSON
+    python -m torch.utils.collect_env
+
+    They are recognised by their content, alone or several in one file, and have to be of one machine and one time.
+    What they don't say is unknown, and nothing is concluded from it. This machine is not looked at.
+
+    \b
+    remediate facts import smi.txt freeze.txt -o ticket.json
+    remediate plan --facts ticket.json
+    """
+    from remediate.importing import import_reports
+
+    imported = import_reports(files, csv_fields=options.names([query_gpu] if query_gpu else None))
+    made = imported.facts
+    if redact:
+        made = _redacted(made, files=tuple(Path(name).name for name in files))
+    for note in imported.notes:
+        _on_stderr().text(f"note: {note}")
+    _show(made, json=json, output=output)
+
+
+def _show(made: Facts, *, json: bool, output: Path | None) -> None:
+    from remediate.cli.console import Console
+    from remediate.cli.report import print_choices
+    from remediate.cli.session import print_document
+    from remediate.documents import encode
+    from remediate.effects import write_file
+
     if output is not None:
-        write_file(output, encode(observed))
+        write_file(output, encode(made))
     if json:
-        print_document(encode(observed))
+        print_document(encode(made))
         return
     console = Console()
-    print_choices(console, observed.choices)
-    _print_sections(console, observed)
+    print_choices(console, made.choices)
+    _print_sections(console, made)
     if output is not None:
         console.text(f"The facts are saved as `{output}`.")
 
 
-def _print_sections(console: Any, observed: Any) -> None:
+def _redacted(made: Facts, *, hosts: tuple[str, ...] = (), files: tuple[str, ...] = ()) -> Facts:
+    """Without identity; what was replaced is told on standard error."""
+    from remediate.cli.report import plural
+    from remediate.importing import redact
+
+    result = redact(made, hosts=hosts, files=files)
+    counts = ", ".join(plural(count, kind) for kind, count in result.replaced.items())
+    _on_stderr().text(f"Replaced: {counts or 'nothing'}. Look through the document before you give it away.")
+    return result.facts
+
+
+def _on_stderr() -> Console:
+    import sys
+
+    from remediate.cli.console import Console
+
+    return Console(sys.stderr)
+
+
+def _print_sections(console: Console, made: Facts) -> None:
     from remediate.registry import subject_named
 
-    for name in observed.sections:
+    for name in made.sections:
         subject = subject_named(name)
         console.heading(subject.title)
-        for label, value in subject.describe(observed):
+        for label, value in subject.describe(made):
             console.labelled(f"{label}:", value, indent=2)

@@ -14,7 +14,7 @@ def print_plan(console: Console, plan: Plan) -> None:
     """The whole plan: choices, findings, changes, diffs, commands, what is withheld, a summary."""
     print_choices(console, plan.choices)
     print_findings(console, plan.findings, {code for change in plan.changes for code in change.codes})
-    print_changes(console, plan.changes)
+    print_changes(console, plan.changes, is_reported=bool(plan.reports))
     print_diffs(console, plan.changes)
     print_commands(console, plan.changes)
     print_withheld(console, plan.withheld)
@@ -59,8 +59,12 @@ def print_finding(console: Console, finding: Finding, *, with_reason: bool = Tru
         console.labelled("why:", finding.reason, indent=4)
 
 
-def print_changes(console: Console, changes: Sequence[Change]) -> None:
-    """The changes in order: title, before -> after, reason, risk."""
+def print_changes(console: Console, changes: Sequence[Change], *, is_reported: bool = False) -> None:
+    """The changes in order: title, before -> after, reason, risk.
+
+    Args:
+        is_reported: they rest on reports, which each change says.
+    """
     if not changes:
         return
     console.heading(f"Changes, in this order ({len(changes)})")
@@ -74,6 +78,8 @@ def print_changes(console: Console, changes: Sequence[Change]) -> None:
         if change.reason:
             console.labelled("why:", change.reason, indent=7)
         console.labelled("risk:", risks(change), indent=7)
+        if is_reported:
+            console.labelled("from:", "a report; apply compares it with the machine first", indent=7)
 
 
 def _print_items(console: Console, change: Change) -> None:

@@ -12,6 +12,7 @@ from remediate.packages.names import contains
 from remediate.packages.pins import Blocker, PlannedPin, find_blockers, plan_pins
 from remediate.packages.wanted import RequirementsPlan, plan_requirements
 from remediate.profile.schema import Profile
+from remediate.reports import NOT_IN_REPORT
 
 SUBJECT = "packages"
 
@@ -35,11 +36,14 @@ def _compare_python(facts: PackagesFacts, profile: Profile) -> Iterator[Finding]
     if not profile.python:
         return
     wanted = profile.python
-    if facts.target is None:
+    if facts.listing is not None and isinstance(facts.listing.python, str):
+        version, evidence = facts.listing.python, facts.listing.source
+    elif facts.target is not None:
+        version, evidence = facts.target.version, facts.target.python
+    else:
         reason = facts.target_unknown.reason if facts.target_unknown else "no interpreter was found"
         yield Finding("PKG008", SUBJECT, "python", Outcome.UNKNOWN, f"Python of the target: {reason}", wanted=wanted)
         return
-    version = facts.target.version
     fits = contains(wanted, version)
     yield Finding(
         "PKG008",
@@ -49,7 +53,7 @@ def _compare_python(facts: PackagesFacts, profile: Profile) -> Iterator[Finding]
         f"Python {version}" + ("" if fits else f" is outside of {wanted}, for which the pins have wheels"),
         observed=version,
         wanted=wanted,
-        evidence=(facts.target.python,),
+        evidence=(evidence,),
     )
 
 
@@ -62,9 +66,11 @@ def _compare_pin(facts: PackagesFacts, pin: PlannedPin) -> Iterator[Finding]:
 
 
 def _judge(facts: PackagesFacts, pin: PlannedPin) -> tuple[Outcome, str, str]:
-    if facts.target is None:
+    if not facts.has_list:
         reason = facts.target_unknown.reason if facts.target_unknown else "no interpreter was found"
         return Outcome.UNKNOWN, f"{pin.name}: {reason}", ""
+    if not pin.is_known:
+        return Outcome.UNKNOWN, f"{pin.name}: {NOT_IN_REPORT.reason}", str(NOT_IN_REPORT)
     found = facts.installed(pin.name)
     if found is None:
         return Outcome.DIFFERS, f"{pin.name} is not installed", "absent"
@@ -102,7 +108,7 @@ def _compare_torch_build(facts: PackagesFacts, pins: Mapping[str, PlannedPin]) -
 
 def _compare_requirements(facts: PackagesFacts, pins: Mapping[str, PlannedPin], profile: Profile) -> Iterator[Finding]:
     judged = [pin for pin in pins.values() if pin.is_judged and (pin.pin.required or facts.requirements)]
-    if not judged:
+    if not judged or facts.listing is not None:
         return
     if not facts.requirements:
         others = f"; {', '.join(facts.other_sources)} is not edited" if facts.other_sources else ""

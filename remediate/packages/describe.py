@@ -15,6 +15,8 @@ def describe_packages(facts: PackagesFacts) -> tuple[tuple[str, str], ...]:
 
 def _describe_target(facts: PackagesFacts) -> tuple[tuple[str, str], ...]:
     target = facts.target
+    if facts.listing is not None:
+        return (("listed by", facts.listing.source), ("python", str(facts.listing.python)))
     if target is None:
         return (("target", str(facts.target_unknown)),)
     traits = ["virtual environment" if target.is_virtual else "no virtual environment"]
@@ -31,14 +33,15 @@ def _describe_target(facts: PackagesFacts) -> tuple[tuple[str, str], ...]:
 
 
 def _describe_distributions(facts: PackagesFacts) -> list[tuple[str, str]]:
-    if facts.target is None:
+    if not facts.has_list:
         return []
     rows = [("distributions", str(len(facts.distributions)))]
     for name in _SHOWN:
         found = facts.installed(name)
         if found is not None:
             editable = ", editable" if found.is_editable else ""
-            rows.append((name, f"{found.version} (by {found.installer or 'an unknown installer'}{editable})"))
+            by = "" if facts.listing is not None else f" (by {found.installer or 'an unknown installer'}{editable})"
+            rows.append((name, f"{found.version}{by}"))
     build = facts.torch_build
     if build is not None:
         rows.append(("torch build", f"{build.version}, CUDA {build.cuda if build.cuda is not None else 'none'}"))
@@ -47,5 +50,7 @@ def _describe_distributions(facts: PackagesFacts) -> list[tuple[str, str]]:
 
 
 def _describe_files(facts: PackagesFacts) -> list[tuple[str, str]]:
+    if facts.listing is not None:
+        return []
     rows = [("requirements", file.path) for file in facts.requirements] or [("requirements", "none")]
     return [*rows, *((("other files", ", ".join(facts.other_sources)),) if facts.other_sources else ())]

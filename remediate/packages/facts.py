@@ -189,6 +189,7 @@ class PackagesFacts(msgspec.Struct, frozen=True):
         pip: version of pip in the target.
         tool_pip: version of the pip that came with this program, and `tool_python` the interpreter that has it; used
             for targets without pip.
+        listing: where `distributions` come from when they were imported; then target and files are not known.
     """
 
     target: TargetFacts | None
@@ -201,6 +202,16 @@ class PackagesFacts(msgspec.Struct, frozen=True):
     pip: Reading[str] = Unknown(UnknownKind.NOT_READ, "no target")
     tool_pip: Reading[str] = Unknown(UnknownKind.NOT_READ, "not needed")
     tool_python: str = ""
+    listing: ListingFacts | None = None
+
+    @property
+    def has_list(self) -> bool:
+        """Whether the distributions are known, from an environment or from a list."""
+        return self.target is not None or self.listing is not None
+
+    def tells_absence(self, name: str) -> bool:
+        """Whether a canonical name that is not among the distributions is not installed."""
+        return self.target is not None or (self.listing is not None and self.listing.tells_absence(name))
 
     def installed(self, name: str) -> DistributionFacts | None:
         """The distribution with that canonical name, or None."""

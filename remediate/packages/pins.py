@@ -36,6 +36,7 @@ class PlannedPin(msgspec.Struct, frozen=True):
         is_judged: False for an optional distribution that is absent.
         is_met: the installed version is accepted.
         cuda_differs: the version is right and the build is not.
+        is_known: False where a list that somebody handed over does not tell whether it is installed.
     """
 
     name: str
@@ -45,11 +46,12 @@ class PlannedPin(msgspec.Struct, frozen=True):
     is_judged: bool
     is_met: bool
     cuda_differs: bool = False
+    is_known: bool = True
 
     @property
     def needs_install(self) -> bool:
         """Whether an install has to put it right."""
-        return self.is_judged and (not self.is_met or self.cuda_differs)
+        return self.is_judged and self.is_known and (not self.is_met or self.cuda_differs)
 
 
 class Blocker(msgspec.Struct, frozen=True):
@@ -166,6 +168,7 @@ def _plan_pin(facts: PackagesFacts, name: str, pin: Pin) -> PlannedPin:
         is_judged=pin.required or found is not None,
         is_met=is_met,
         cuda_differs=name == "torch" and is_met and _cuda_differs(pin, facts),
+        is_known=facts.listing is None or found is not None or facts.tells_absence(name),
     )
 
 

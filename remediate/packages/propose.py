@@ -8,7 +8,7 @@ from pathlib import Path
 
 from remediate.files import diff, plan_edit
 from remediate.model import Artifact, Change, ChangeItem, Finding, Outcome, Risk, Withheld
-from remediate.packages.facts import PackagesFacts, RequirementsFileFacts, TargetFacts
+from remediate.packages.facts import ListingFacts, PackagesFacts, RequirementsFileFacts, TargetFacts
 from remediate.packages.install import Install, plan_install
 from remediate.packages.metadata import without_credentials
 from remediate.packages.pins import Blocker, PlannedPin, find_blockers, plan_pins
@@ -88,6 +88,8 @@ def _propose_install(
     facts: PackagesFacts, situation: Situation, pins: Mapping[str, PlannedPin], blockers: tuple[Blocker, ...]
 ) -> tuple[list[Change], list[Withheld]]:
     moving = {name: pin for name, pin in pins.items() if pin.needs_install}
+    if facts.listing is not None and moving:
+        return [], [_withhold_listed(facts.listing, moving)]
     if facts.target is None or not moving:
         return [], []
     sources, folder = situation.profile.install, situation.facts.request.folder
@@ -109,6 +111,22 @@ def _propose_install(
             _lines(install, moving, facts.target, folder),
         )
     ]
+
+
+def _withhold_listed(listing: ListingFacts, moving: Mapping[str, PlannedPin]) -> Withheld:
+    """What a list shows to be wrong is put right where the list was made."""
+    import shlex
+
+    wanted = [f"{name}=={pin.planned}" for name, pin in moving.items()]
+    return Withheld(
+        ("PKG001",),
+        _SUBJECT,
+        listing.source,
+        "install " + ", ".join(f"{name} {pin.planned}" for name, pin in moving.items()),
+        "this plan is made from a report, and the environment was not looked at",
+        "run `remediate plan` in that environment, or the command below",
+        (shlex.join(("python", "-m", "pip", "install", *wanted)),),
+    )
 
 
 def _install(

@@ -74,7 +74,7 @@ class PackagesSubject:
             planned["packages:torch_cuda"] = planned_torch_cuda(section, pins)
         else:
             planned["packages:torch_cuda"] = planned_torch_cuda(section, {})
-        planned["packages:python"] = section.target.version if section.target else None
+        planned["packages:python"] = section.target.version if section.target else _listed_python(section)
         return {key: value for key, value in planned.items() if value is not None}
 
     def compare(self, situation: Situation) -> Sequence[Finding]:
@@ -135,6 +135,11 @@ class PackagesSubject:
         """Nothing: everything that this subject sets can be read back."""
         del operation, done
         return {}
+
+
+def _listed_python(section: PackagesFacts) -> str | None:
+    listed = section.listing
+    return listed.python if listed is not None and isinstance(listed.python, str) else None
 
 
 def _section(facts: Facts) -> PackagesFacts:

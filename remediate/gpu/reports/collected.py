@@ -1,0 +1,49 @@
+"""The part about GPUs of a `python -m torch.utils.collect_env` report, and of vLLM's of the same form.
+
+Its "CUDA runtime version" is that of nvcc, not of torch or of the driver, and is not taken; the newest CUDA version of
+the driver is not in it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from remediate.gpu.reports import cells
+from remediate.gpu.reports.snapshot import INDEX, Snapshot
+from remediate.model import Reading
+
+KIND = "torch.utils.collect_env"
+_MARK = re.compile(r"^\s*(?:Collecting environment information|PyTorch version *:|Is debug build *:)", re.MULTILINE)
+_DRIVER = re.compile(r"^\s*Nvidia driver version *: *(.*?)\s*$", re.MULTILINE)
+_MODELS = re.compile(r"^\s*GPU models and configuration *: *(.*)$", re.MULTILINE)
+_GPU = re.compile(r"\s*GPU (\d{1,3}): (\S.{0,200}?)(?: \(UUID: ([^)\s]{1,60})\))?\s*", re.ASCII)
+_MIG = re.compile(r"\s*MIG .*Device.*", re.ASCII)
+
+
+def find_collected(text: str, name: str) -> tuple[Snapshot, ...]:
+    """The report of a text, if it has one that speaks of GPUs."""
+    driver, models = _DRIVER.search(text), _MODELS.search(text)
+    if not _MARK.search(text) or not (driver or models):
+        return ()
+    said: dict[str, Reading[Any]] = {}
+    if driver:
+        said["driver_version"] = cells.driver_version(driver[1])
+    gpus = _gpus(text, models) if models else ()
+    return (Snapshot(f"{name}: {KIND}", said, gpus),)
+
+
+def _gpus(text: str, models: re.Match[str]) -> tuple[dict[str, Reading[Any]], ...]:
+    lines = [models[1], *text[models.end() :].split("\n")[1:]]
+    found = []
+    for line in lines:
+        gpu = _GPU.fullmatch(line)
+        if gpu:
+            found.append({INDEX: int(gpu[1]), "name": cells.text(gpu[2])} | _uuid(gpu[3]))
+        elif line.strip() and not _MIG.fullmatch(line):
+            break
+    return tuple(found)
+
+
+def _uuid(cell: str | None) -> dict[str, Reading[Any]]:
+    return {} if cell is None else {"uuid": cells.uuid(cell)}
