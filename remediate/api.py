@@ -84,12 +84,35 @@ def apply(
     only: Iterable[str] = (),
     state_dir: str | Path | None = None,
     events: Events | None = None,
+    confirm_within_s: float | None = None,
 ) -> ApplyResult:
-    """Make the plan's changes, without asking. See `remediate.runs.execute.apply_plan` for what it raises."""
+    """Make the plan's changes, without asking. See `remediate.runs.execute.apply_plan` for what it raises.
+
+    Args:
+        plan: from `plan`, or read from a file.
+        only: names of the subjects to change; empty for all.
+        state_dir: state folder; None means the default one.
+        events: told about each step.
+        confirm_within_s: undo all of it unless `confirm` is called within so many seconds after the last change.
+    """
     from remediate.runs.execute import apply_plan
 
     settings = config_of(plan.request).settings
-    return apply_plan(plan, store=_store(state_dir), settings=settings, only=only, events=events)
+    return apply_plan(
+        plan,
+        store=_store(state_dir),
+        settings=settings,
+        only=only,
+        events=events,
+        confirm_within_s=confirm_within_s,
+    )
+
+
+def confirm(run: str | None = None, *, state_dir: str | Path | None = None) -> None:
+    """Let a run stay that would else be undone; None means the last one. See `remediate.runs.confirm.confirm_run`."""
+    from remediate.runs.confirm import confirm_run
+
+    confirm_run(_store(state_dir), run)
 
 
 def verify(

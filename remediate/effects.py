@@ -91,6 +91,42 @@ def _run(
     return process.returncode, stdout, stderr
 
 
+def start_detached(argv: Sequence[str], *, log: Path, timeout_s: float) -> int:
+    """Start a process that outlives this one, its terminal and its session, once it has printed `ready`.
+
+    The process must fork and let its first half end, so that nobody has to wait for it. Its standard error goes to
+    `log`. Its standard input ends when this process ends or closes what is returned: that is how it knows.
+
+    Returns:
+        The file descriptor to keep open.
+
+    Raises:
+        ApplyError: it can't be started, or did not say that it is ready within `timeout_s`.
+    """
+    import select
+
+    reading, writing = os.pipe()
+    try:
+        with log.open("ab") as errors:
+            process = subprocess.Popen(
+                list(argv), stdin=reading, stdout=subprocess.PIPE, stderr=errors, cwd="/", start_new_session=True
+            )
+        with process:
+            stream = process.stdout
+            is_ready = stream is not None and select.select([stream], [], [], timeout_s)[0] and stream.readline()
+            if is_ready != b"ready\n":
+                process.kill()
+    except OSError as error:
+        os.close(writing)
+        raise ApplyError(f"`{argv[0]}` could not be started", cause=str(error)) from error
+    finally:
+        os.close(reading)
+    if is_ready != b"ready\n":
+        os.close(writing)
+        raise ApplyError(f"a process could not be left running beside this one; see `{log}`", cause=" ".join(argv))
+    return writing
+
+
 def sha256(content: bytes) -> str:
     """Lower-case hexadecimal SHA-256 of `content`."""
     return hashlib.sha256(content).hexdigest()

@@ -123,6 +123,10 @@ class InterruptedRunError(ApplyError):
     """An earlier run ended between an intent and its outcome and must be finished or rolled back first."""
 
 
+class UnconfirmedRunError(ApplyError):
+    """An earlier run waits for its confirmation, or was not confirmed and still stands."""
+
+
 class JournalError(ApplyError):
     """The journal can't be read or written."""
 

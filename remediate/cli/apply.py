@@ -33,6 +33,16 @@ def apply(
     only: options.OnlyOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     yes: options.YesOption = False,
+    confirm_within: Annotated[
+        int | None,
+        typer.Option(
+            "--confirm-within",
+            metavar="SECONDS",
+            min=1,
+            max=86400,
+            help="Undo everything again unless it is confirmed in time.",
+        ),
+    ] = None,
     state_dir: options.StateOption = None,
 ) -> None:
     """Make the changes of a plan, journal each step, and read each one back.
@@ -47,10 +57,14 @@ def apply(
     remediate apply plan.json       exactly a saved plan
     remediate apply --yes           without asking, for a script
     remediate apply --only gpu      one subject
+    remediate apply --confirm-within 120    undone again unless you type yes, or
+                                    run `remediate confirm`, within 2 minutes:
+                                    for a machine that you reach over SSH
     """
     from remediate.cli.console import Console
     from remediate.cli.session import get_plan
     from remediate.documents import decode_plan, read_document
+    from remediate.runs.confirm import refuse_unconfirmed
     from remediate.runs.store import Store
 
     store = Store(state_dir)
@@ -58,6 +72,7 @@ def apply(
     subjects = options.names(only)
     if not dry_run:
         _finish_interrupted(console, store, yes)
+        refuse_unconfirmed(store)
     if plan_file is not None:
         made = decode_plan(read_document(plan_file), str(plan_file))
     else:
@@ -65,11 +80,21 @@ def apply(
             folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, subjects, state_dir
         )
         made = get_plan(target, profile)
-    _run(console, made, store, subjects, dry_run=dry_run, yes=yes)
+    _run(console, made, store, subjects, dry_run=dry_run, yes=yes, confirm_within=confirm_within)
 
 
-def _run(console: Console, made: Plan, store: Store, only: tuple[str, ...], *, dry_run: bool, yes: bool) -> None:
+def _run(
+    console: Console,
+    made: Plan,
+    store: Store,
+    only: tuple[str, ...],
+    *,
+    dry_run: bool,
+    yes: bool,
+    confirm_within: int | None,
+) -> None:
     from remediate import api
+    from remediate.cli.confirm import settle
     from remediate.cli.report import print_plan
     from remediate.cli.session import check_code
     from remediate.cli.steps import StepPrinter
@@ -87,8 +112,14 @@ def _run(console: Console, made: Plan, store: Store, only: tuple[str, ...], *, d
         print_plan(console, made)
         ask(f"Make {'this change' if len(chosen) == 1 else f'these {len(chosen)} changes'}?")
     settings = api.config_of(made.request).settings
-    result = apply_plan(made, store=store, settings=settings, only=only, events=StepPrinter(console, "setting"))
-    raise typer.Exit(_report(console, made, result))
+    events = StepPrinter(console, "setting")
+    result = apply_plan(
+        made, store=store, settings=settings, only=only, events=events, confirm_within_s=confirm_within
+    )
+    code = _report(console, made, result)
+    if result.confirm_by:
+        code = settle(console, store, result.run_id, code, may_ask=not yes and result.failure is None)
+    raise typer.Exit(code)
 
 
 def _report(console: Console, made: Plan, result: ApplyResult) -> int:
@@ -130,6 +161,7 @@ def _print_dry_run(console: Console, made: Plan, only: tuple[str, ...]) -> None:
 
 
 def _finish_interrupted(console: Console, store: Store, yes: bool) -> None:
+    from remediate.cli.confirm import settle
     from remediate.cli.console import print_error
     from remediate.cli.steps import StepPrinter
     from remediate.errors import ExitCode
@@ -149,6 +181,8 @@ def _finish_interrupted(console: Console, store: Store, yes: bool) -> None:
         print_error(result.failure)
         raise typer.Exit(ExitCode.FAILED)
     console.text(f"Run {run.id} is finished.", style="bold")
+    if result.confirm_by:
+        raise typer.Exit(settle(console, store, run.id, ExitCode.OK, may_ask=not yes))
 
 
 def ask(question: str) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from remediate.cli.console import Console
     from remediate.model import Plan
     from remediate.runs.reapply import ReapplyResult
+    from remediate.runs.store import Store
 
 
 def gpu_boot(
@@ -45,6 +46,9 @@ def gpu_boot(
 
     console = Console()
     store = Store(state_dir)
+    if not dry_run and _revert_unconfirmed(console, store) and not file.exists():
+        console.text(f"`{file}` is gone with it; nothing is to be set.")
+        return
     settings = decode_settings(read_document(file), str(file))
     pacing = Pacing(wait_s=wait)
     console.text(f"GPU settings of profile `{settings.profile.name}` from `{file}`")
@@ -56,6 +60,25 @@ def gpu_boot(
     after = plan_for_boot(settings, store, board=board, pacing=Pacing(wait_s=0))
     _report(console, after, result)
     raise typer.Exit(_code(after, result))
+
+
+def _revert_unconfirmed(console: Console, store: Store) -> bool:
+    """Undo a run that a restart came before: nobody confirmed it, and it may be why the machine was restarted.
+
+    Raises:
+        UnconfirmedRunError: it could not be undone; nothing is set then.
+    """
+    from remediate.runs.confirm import is_watched, refuse_unconfirmed, unsettled_run
+    from remediate.runs.watch import revert_unconfirmed
+
+    run = unsettled_run(store)
+    if run is None:
+        return False
+    if not is_watched(run.folder):
+        console.text(f"Run {run.id} was not confirmed before this machine was restarted; it is undone.")
+        revert_unconfirmed(run, store)
+    refuse_unconfirmed(store)
+    return True
 
 
 def _report(console: Console, made: Plan, result: ReapplyResult | None) -> None:

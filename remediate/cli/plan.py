@@ -47,15 +47,19 @@ def plan(
 
     Marks: = agrees, ~ differs, ? could not tell, ! not supported here, i advice.
     """
+    from remediate.cli.confirm import warn_of_unsettled
     from remediate.cli.console import Console
     from remediate.cli.report import print_plan
     from remediate.cli.session import check_code, get_plan, print_document
     from remediate.documents import encode_plan
     from remediate.effects import write_file
+    from remediate.runs.store import Store
 
     target = options.Target(
         folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, options.names(only), state_dir
     )
+    if facts is None:
+        warn_of_unsettled(Store(state_dir))
     made = get_plan(target, profile, facts)
     if out_dir is not None:
         write_artifacts(out_dir, made.artifacts)

@@ -92,7 +92,8 @@ def history(
     if not runs:
         console.text("No runs yet.")
     for summary in runs:
-        console.heading(f"{summary.id}  {summary.began_at}  {summary.status}")
+        state = ", ".join(word for word in (summary.status, summary.confirmation) if word)
+        console.heading(f"{summary.id}  {summary.began_at}  {state}")
         console.labelled("folder:", f"{summary.folder}, profile {summary.profile}", indent=2)
         for change in summary.changes:
             console.item(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from remediate.model import Change, Facts, Performed, Plan, State
 from remediate.observation import observe, read_boot_id
 from remediate.planner import moved_facts
 from remediate.registry import subject_named
+from remediate.runs.confirm import await_confirmation, is_watched, refuse_unconfirmed, start_watcher
 from remediate.runs.events import Events, Silent
 from remediate.runs.journal import ChangeStatus, EntryKind, Run, RunStatus, load_run, start_run
 from remediate.runs.store import Store
@@ -29,6 +31,7 @@ class ApplyResult(msgspec.Struct, frozen=True):
         needs_root: changes that were not tried for lack of rights.
         not_done: ids that were not tried after a failure, the failed one first.
         failure: the error that stopped the run.
+        confirm_by: until when the run has to be confirmed, UTC, ISO 8601; empty where that was not asked for.
     """
 
     run_id: str = ""
@@ -37,6 +40,7 @@ class ApplyResult(msgspec.Struct, frozen=True):
     needs_root: tuple[Change, ...] = ()
     not_done: tuple[str, ...] = ()
     failure: RemediateError | None = None
+    confirm_by: str = ""
 
 
 class _Progress(msgspec.Struct):
@@ -53,6 +57,7 @@ def apply_plan(
     only: Iterable[str] = (),
     events: Events | None = None,
     is_root: bool | None = None,
+    confirm_within_s: float | None = None,
 ) -> ApplyResult:
     """Make the changes of `plan`, as those same bytes and argument lists.
 
@@ -66,10 +71,13 @@ def apply_plan(
         only: names of the subjects to change; empty for all.
         events: told about each step.
         is_root: whether changes that need root are tried; None asks the operating system.
+        confirm_within_s: undo all of it unless `confirm.confirm_run` is called within so many seconds after the last
+            change; a process that outlives this one sees to it. None: it stays.
 
     Raises:
         LockHeldError: another run goes on.
         InterruptedRunError: an earlier run is to be finished or rolled back first.
+        UnconfirmedRunError: an earlier run is to be confirmed or rolled back first.
         StalePlanError: a fact that a change depends on has moved.
         ObserveError: the host can't be read any more.
     """
@@ -81,6 +89,7 @@ def apply_plan(
         return ApplyResult()
     with store.lock():
         refuse_interrupted(store)
+        refuse_unconfirmed(store)
         ledger = store.ledger(read_boot_id())
         facts = observe(plan.request, settings, ledger)
         met = {change.id for change in selected if _is_met(change, plan, store, ledger)}
@@ -91,8 +100,9 @@ def apply_plan(
         if not allowed:
             already = tuple(change.id for change in selected if change.id in met)
             return ApplyResult(already=already, needs_root=needs_root)
-        run = start_run(store.create_run(), plan, tuple(change.id for change in allowed))
-        progress = _perform_all(run, allowed, store, rights, events or Silent())
+        run = start_run(store.create_run(), plan, tuple(change.id for change in allowed), confirm_within_s)
+        with _watched(run, store):
+            progress = _perform_all(run, allowed, store, rights, events or Silent())
     return ApplyResult(
         run_id=run.id,
         done=tuple(progress.done),
@@ -100,6 +110,7 @@ def apply_plan(
         needs_root=needs_root,
         not_done=tuple(progress.not_done),
         failure=progress.failure,
+        confirm_by=run.deadline,
     )
 
 
@@ -112,13 +123,37 @@ def finish_run(run: Run, *, store: Store, events: Events | None = None, is_root:
     rights = os.geteuid() == 0 if is_root is None else is_root
     with store.lock():
         pending = [change for change in run.changes if run.change_status(change.id) is not ChangeStatus.DONE]
-        progress = _perform_all(run, pending, store, rights, events or Silent())
+        with _watched(run, store):
+            progress = _perform_all(run, pending, store, rights, events or Silent())
     return ApplyResult(
         run_id=run.id,
         done=tuple(progress.done),
         not_done=tuple(progress.not_done),
         failure=progress.failure,
+        confirm_by=run.deadline,
     )
+
+
+@contextlib.contextmanager
+def _watched(run: Run, store: Store) -> Iterator[None]:
+    """A watcher beside the changes, where the run wants to be confirmed. It is there before the first change."""
+    if run.confirm_within_s is None:
+        yield
+        return
+    try:
+        descriptor = None if is_watched(run.folder) else start_watcher(run, store)
+    except RemediateError:
+        # Nothing was changed by a run that has just begun; one that is being finished stays interrupted.
+        if not any(entry.kind is EntryKind.INTENT for entry in run.entries):
+            run.append(EntryKind.END)
+            run.append(EntryKind.UNDO_END, detail="nothing was changed")
+        raise
+    try:
+        yield
+        await_confirmation(run)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def interrupted_run(store: Store) -> Run | None:

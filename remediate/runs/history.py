@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from remediate.model import SCHEMA_VERSION
-from remediate.runs.journal import load_run
+from remediate.runs.journal import Confirmation, Run, load_run
 from remediate.runs.store import Store
 
 
@@ -20,7 +20,7 @@ class ChangeSummary(msgspec.Struct, frozen=True):
 
 
 class RunSummary(msgspec.Struct, frozen=True):
-    """One run; `status` as `RunStatus`, `began_at` in UTC."""
+    """One run; `status` as `RunStatus`, `began_at` in UTC, `confirmation` as `Confirmation` with its deadline."""
 
     id: str
     began_at: str
@@ -28,6 +28,8 @@ class RunSummary(msgspec.Struct, frozen=True):
     profile: str
     status: str
     changes: tuple[ChangeSummary, ...]
+    confirmation: str = ""
+    confirm_by: str = ""
 
 
 class History(msgspec.Struct, frozen=True):
@@ -52,7 +54,14 @@ def summarize_runs(store: Store) -> tuple[RunSummary, ...]:
                 ChangeSummary(change.id, change.title, change.before, change.after, run.change_status(change.id))
                 for change in run.changes
             ),
+            _confirmation(run),
+            run.deadline,
         )
         for run in runs
         if run is not None
     )
+
+
+def _confirmation(run: Run) -> str:
+    """Nothing for a run that a person undid while it waited: its status says all."""
+    return "" if run.confirmation is Confirmation.AWAITED and not run.is_unsettled else run.confirmation

@@ -20,7 +20,7 @@ PLAN_NAME = "plan.json"
 
 
 class EntryKind(enum.StrEnum):
-    """What an entry says. The undo kinds follow the others in the same file."""
+    """What an entry says. The undo and confirmation kinds follow the others in the same file."""
 
     BEGIN = "begin"
     INTENT = "intent"
@@ -32,10 +32,20 @@ class EntryKind(enum.StrEnum):
     UNDONE = "undone"
     UNDO_FAILED = "undo failed"
     UNDO_END = "undo end"
+    AWAIT = "await confirmation"
+    CONFIRMED = "confirmed"
+    EXPIRED = "not confirmed"
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of the journal. `change` is the change's id; `selected` (of `begin`) are the ids that the run is for."""
+    """One line of the journal.
+
+    Attributes:
+        change: the change's id.
+        selected: of `begin`: the ids that the run is for.
+        confirm_within_s: of `begin`: the run is undone unless it is confirmed within so many seconds after its end.
+        deadline: of `await confirmation`: until when, UTC, ISO 8601.
+    """
 
     at: str
     kind: EntryKind
@@ -44,6 +54,17 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     output: str = ""
     prepared: Any = None
     selected: tuple[str, ...] = ()
+    confirm_within_s: float | None = None
+    deadline: str = ""
+
+
+class Confirmation(enum.StrEnum):
+    """Whether somebody said that the run may stay; beside `RunStatus`, for it says nothing about the changes."""
+
+    NOT_ASKED = ""
+    AWAITED = "awaiting confirmation"
+    CONFIRMED = "confirmed"
+    EXPIRED = "not confirmed in time"
 
 
 class RunStatus(enum.StrEnum):
@@ -101,6 +122,32 @@ class Run(msgspec.Struct):
         return tuple(change for change in self.plan.changes if change.id in selected)
 
     @property
+    def confirm_within_s(self) -> float | None:
+        """Seconds after its end within which the run wants to be confirmed; None where it was not asked for."""
+        return self.entries[0].confirm_within_s if self.entries else None
+
+    @property
+    def confirmation(self) -> Confirmation:
+        """Whether the run may stay."""
+        if self.confirm_within_s is None:
+            return Confirmation.NOT_ASKED
+        kinds = {entry.kind for entry in self.entries}
+        if EntryKind.CONFIRMED in kinds:
+            return Confirmation.CONFIRMED
+        return Confirmation.EXPIRED if EntryKind.EXPIRED in kinds else Confirmation.AWAITED
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether the run still waits for a confirmation, or was not confirmed and still stands."""
+        is_open = self.confirmation in (Confirmation.AWAITED, Confirmation.EXPIRED)
+        return is_open and self.status is not RunStatus.ROLLED_BACK
+
+    @property
+    def deadline(self) -> str:
+        """Until when a confirmation is awaited, UTC, ISO 8601; empty as long as the run goes on."""
+        return next((entry.deadline for entry in reversed(self.entries) if entry.kind is EntryKind.AWAIT), "")
+
+    @property
     def status(self) -> RunStatus:
         """How the run stands; a run in another process that still goes on looks interrupted (see the lock)."""
         last = {entry.kind: entry for entry in self.entries}
@@ -135,6 +182,14 @@ class Run(msgspec.Struct):
                 saved = entry.prepared
         return saved
 
+    def reload(self) -> None:
+        """Read the journal again, for other processes may have written to it.
+
+        Raises:
+            JournalError: as `load_run`.
+        """
+        self.entries = load_entries(self.folder)
+
     def append(self, kind: EntryKind, change_id: str = "", **values: Any) -> None:
         """Write one entry and make it durable before returning.
 
@@ -154,11 +209,11 @@ class Run(msgspec.Struct):
         self.entries.append(entry)
 
 
-def start_run(folder: Path, plan: Plan, selected: tuple[str, ...]) -> Run:
+def start_run(folder: Path, plan: Plan, selected: tuple[str, ...], confirm_within_s: float | None = None) -> Run:
     """Put the plan into a new run folder and begin its journal."""
     write_file(folder / PLAN_NAME, encode_plan(plan), mode=0o600)
     run = Run(folder, plan)
-    run.append(EntryKind.BEGIN, selected=selected)
+    run.append(EntryKind.BEGIN, selected=selected, confirm_within_s=confirm_within_s)
     return run
 
 
@@ -172,20 +227,29 @@ def load_run(folder: Path) -> Run | None:
         JournalError: a line in the middle is damaged.
         DocumentError: the plan is damaged.
     """
+    entries = load_entries(folder)
+    if not entries:
+        return None
+    plan_path = folder / PLAN_NAME
+    return Run(folder, decode_plan(read_document(plan_path), str(plan_path)), entries)
+
+
+def load_entries(folder: Path) -> list[Entry]:
+    """The journal's entries without its plan; empty where the process died before the journal began.
+
+    Raises:
+        JournalError: as `load_run`.
+    """
     path = folder / JOURNAL_NAME
     try:
         content = read_bytes(path)
     except OSError as error:
         raise JournalError(f"the journal `{path}` can't be read", cause=str(error.strerror)) from error
     lines = (content or b"").split(b"\n")[:-1]
-    if not lines:
-        return None
     try:
-        entries = [msgspec.json.decode(line, type=Entry) for line in lines]
+        return [msgspec.json.decode(line, type=Entry) for line in lines]
     except msgspec.DecodeError as error:
         raise JournalError(f"the journal `{path}` is damaged", cause=str(error)) from error
-    plan_path = folder / PLAN_NAME
-    return Run(folder, decode_plan(read_document(plan_path), str(plan_path)), entries)
 
 
 def _append_line(path: Path, line: bytes) -> None:

@@ -80,6 +80,7 @@ def rollback_run(
     rights = os.geteuid() == 0 if is_root is None else is_root
     wanted = set(only)
     with store.lock():
+        run.reload()  # Another process may have undone it, or begun to, since the journal was read.
         pending = [change for change in reversed(run.changes) if _is_pending(run, change)]
         chosen = [change for change in pending if not wanted or change.subject in wanted]
         needs_root = tuple(change for change in chosen if change.needs_root and not rights)
