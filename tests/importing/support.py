@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -25,6 +26,36 @@ GPU 00000000:0C:00.0
     Product Name                                       : NVIDIA A10G
     GPU UUID                                           : {UUID}
 """
+BOARDS = sorted((Path(__file__).parents[2] / "remediate" / "gpu" / "boards").glob("*.json"))
+FREEZE = "accelerate==0.25.0\nnumpy==2.0.1\ntorch==2.1.2+cu121\ntransformers==4.38.0\n"
+COLLECTED = """Collecting environment information...
+PyTorch version: 2.1.2+cu121
+Is debug build: False
+CUDA used to build PyTorch: 12.1
+ROCM used to build PyTorch: N/A
+
+OS: Ubuntu 22.04.3 LTS (x86_64)
+Libc version: glibc-2.35
+
+Python version: 3.10.12 (main, Nov 20 2023, 15:14:05) [GCC 11.4.0] (64-bit runtime)
+Python platform: Linux-5.15.0-91-generic-x86_64-with-glibc2.35
+Is CUDA available: True
+CUDA runtime version: 11.5.119
+GPU models and configuration:
+GPU 0: NVIDIA A100-SXM4-40GB
+GPU 1: NVIDIA A100-SXM4-40GB
+
+Nvidia driver version: 535.129.03
+
+Versions of relevant libraries:
+[pip3] numpy==1.26.4
+[pip3] torch==2.1.2+cu121
+[conda] Could not collect
+"""
+
+
+def board_facts(path: Path) -> GpuFacts:
+    return msgspec.convert(msgspec.json.decode(path.read_bytes())["gpu"], GpuFacts)
 
 
 def read(*texts: str, csv_fields: tuple[str, ...] = ()) -> GpuFacts:

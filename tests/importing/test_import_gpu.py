@@ -10,18 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from importing.renderer import as_text, as_xml
-from importing.support import flat, only, read, said
+from importing.support import BOARDS, board_facts, flat, only, read, said
 
 from remediate.gpu.facts import Device, GpuFacts, Memory, Power, Process, Temperature
 from remediate.model import Unknown, UnknownKind
 from remediate.reports import NOT_IN_REPORT
 
-BOARDS = sorted((Path(__file__).parents[2] / "remediate" / "gpu" / "boards").glob("*.json"))
 DRIVERS = (470, 535, 580, 610)
-
-
-def board_facts(path: Path) -> GpuFacts:
-    return msgspec.convert(msgspec.json.decode(path.read_bytes())["gpu"], GpuFacts)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
