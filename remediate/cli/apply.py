@@ -141,7 +141,7 @@ def _report(console: Console, made: Plan, result: ApplyResult) -> int:
         for change_id in result.not_done:
             console.item("-", "red", f"not done: {titles[change_id]}")
         console.text("`remediate rollback` undoes what was done; `remediate plan` shows what remains.")
-        return ExitCode.FAILED
+        return result.failure.exit_code
     console.line()
     if result.done:
         console.text(

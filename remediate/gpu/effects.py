@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from remediate.effects import Completed, Runner
+from remediate.effects import Runner
 from remediate.errors import ApplyError, EditedSinceError, NeedsRootError
 from remediate.gpu.commands import LOCKS, POWER_LIMITS, Operation, Setting, command, setting_name, show_value
 from remediate.gpu.modes import compute_mode_value
@@ -28,6 +28,11 @@ from remediate.units import format_number
 
 TIMEOUT_S = 60.0
 """nvidia-smi initialises each GPU when persistence mode is off: 1 to 3 s per GPU, more than 10 s on old boxes."""
+_LOOK_AGAIN = (
+    "run `remediate plan` again: it reads afresh what the device supports and how it stands. With persistence mode off "
+    "a setting is lost as soon as the last client leaves, and nvidia-smi may be that client"
+)
+_ANOTHER_GPU = ("Problem with GPU", "Unable to determine the device handle")
 _UNREADABLE_LOCK = Unknown(UnknownKind.NOT_SUPPORTED, "no driver call reads locked clocks back")
 
 
@@ -159,43 +164,52 @@ def _read_application_clocks(nvml: Nvml, handle: Any) -> Reading[str]:
 def _set(operation: Operation, value: str, argv: tuple[str, ...], context: Context) -> Performed:
     done = _runner(context)(argv, timeout_s=TIMEOUT_S)
     reply = read_reply(operation.setting, value, done)
-    _refuse(operation, value, done, reply)
-    present = read_setting(operation, context)
-    wanted = _show(operation, value)
-    if operation.setting in LOCKS:
-        if reply.answer is Answer.UNCLEAR:
-            cause = f"nvidia-smi answered `{reply.line}`, and locked clocks can't be read back"
-            raise _not_done(operation, value, cause)
-        return Performed(f"{wanted}; nvidia-smi confirms it, and no driver call reads it back", output=done.stdout)
-    if isinstance(present, Unknown):
-        raise _not_done(operation, value, f"it could not be read back: {present.reason}; nvidia-smi: `{reply.line}`")
-    if not is_same_value(operation.setting, present, value):
-        raise _not_done(
-            operation, value, f"it reads {_show(operation, present)} afterwards; nvidia-smi answered `{reply.line}`"
-        )
-    return Performed(f"{wanted}, read back", output=done.stdout)
-
-
-def _refuse(operation: Operation, value: str, done: Completed, reply: Reply) -> None:
     if reply.answer is Answer.NO_PERMISSION:
         raise NeedsRootError(
             f"{_name(operation)} was not set to {_show(operation, value)}",
             cause=f"nvidia-smi: {reply.line}",
             hint="run it as root; in a container root also needs CAP_SYS_ADMIN, so run it on the host",
         )
+    present = read_setting(operation, context)
+    wanted = _show(operation, value)
+    is_set = not isinstance(present, Unknown) and is_same_value(operation.setting, present, value)
     if reply.answer in (Answer.REFUSED, Answer.FAILED):
         how = "refused" if reply.answer is Answer.REFUSED else "failed"
-        raise _not_done(operation, value, f"nvidia-smi {how} with exit code {done.returncode}: {reply.line}")
+        said = f"nvidia-smi {how} with exit code {done.returncode}: {reply.line}"
+        if is_set:
+            # An exit code proves as little when it is bad; what the device says counts.
+            return Performed(f"{wanted}, read back, although {said}", output=done.stdout)
+        raise _not_done(operation, value, said, _hint_for(operation, argv, reply))
+    if operation.setting in LOCKS:
+        if reply.answer is Answer.UNCLEAR:
+            cause = f"nvidia-smi answered `{reply.line}`, and locked clocks can't be read back"
+            raise _not_done(operation, value, cause)
+        return Performed(f"{wanted}; nvidia-smi confirms it, and no driver call reads it back", output=done.stdout)
+    if isinstance(present, Unknown):
+        raise ApplyError(
+            f"whether {_name(operation)} was set to {wanted} is not known",
+            cause=f"it could not be read back: {present.reason}; nvidia-smi: `{reply.line}`",
+            hint=_LOOK_AGAIN,
+        )
+    if not is_set:
+        raise _not_done(
+            operation, value, f"it reads {_show(operation, present)} afterwards; nvidia-smi answered `{reply.line}`"
+        )
+    return Performed(f"{wanted}, read back", output=done.stdout)
 
 
-def _not_done(operation: Operation, value: str, cause: str) -> ApplyError:
-    return ApplyError(
-        f"{_name(operation)} was not set to {_show(operation, value)}",
-        cause=cause,
-        hint=(
-            "run `remediate plan` again: it reads afresh what the device supports and how it stands. With persistence "
-            "mode off a setting is lost as soon as the last client leaves, and nvidia-smi may be that client"
-        ),
+def _not_done(operation: Operation, value: str, cause: str, hint: str = _LOOK_AGAIN) -> ApplyError:
+    return ApplyError(f"{_name(operation)} was not set to {_show(operation, value)}", cause=cause, hint=hint)
+
+
+def _hint_for(operation: Operation, argv: tuple[str, ...], reply: Reply) -> str:
+    """nvidia-smi looks for a UUID among all GPUs, and stops at one that it can't look at (535.261.03)."""
+    if not reply.line.startswith(_ANOTHER_GPU):
+        return _LOOK_AGAIN
+    by_index = " ".join(str(operation.index) if part == operation.uuid else part for part in argv)
+    return (
+        "nvidia-smi finds a GPU by its UUID only while all GPUs can be looked at. Reset or remove that one; until then "
+        f"name this one by its index, which `nvidia-smi -L` shows: `{by_index}`"
     )
 
 

@@ -97,8 +97,12 @@ def test_a_command_that_hangs_is_killed() -> None:
 def test_a_command_that_can_not_be_killed_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """As one that hangs in a driver; here killing it does nothing."""
     abandoned: list[subprocess.Popen[bytes]] = []
+
+    def fail_to_kill(process: subprocess.Popen[bytes]) -> None:
+        abandoned.append(process)
+
     real_kill = subprocess.Popen.kill
-    monkeypatch.setattr(subprocess.Popen, "kill", lambda process: abandoned.append(process))
+    monkeypatch.setattr(subprocess.Popen, "kill", fail_to_kill)
     monkeypatch.setattr(effects, "_KILLED_S", 0.1)
     with pytest.raises(ApplyError, match="did not end within"):
         run_process([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.2)

@@ -33,6 +33,9 @@ name = "wish"
 power_limit_w = 300
 sm_clock_mhz = 1500
 """
+BEFORE = {"persistence": "0", "limit": "400000", "graphics": "1095", "memory": "1215", "lock": None}
+"""Settings of `one_board`; and after the profile's wishes are met."""
+AFTER = {"persistence": "1", "limit": "250000", "graphics": "1410", "memory": "1215", "lock": None}
 UUID = str(shipped_device().uuid)
 
 
@@ -47,8 +50,11 @@ class Ended(NamedTuple):
 class Scene:
     """The folder, the board file behind NVML, and the log of what was run as nvidia-smi."""
 
-    def __init__(self, folder: Path, board: Path, calls: Path, capture: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, folder: Path, program: Path, board: Path, calls: Path, capture: pytest.CaptureFixture[str]
+    ) -> None:
         self.folder = folder
+        self.program = program
         self.board = board
         self._calls = calls
         self._capture = capture
@@ -116,7 +122,7 @@ def set_scene(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(LiveHost, "has_cap_sys_admin", lambda self: True)
     monkeypatch.chdir(folder)
-    return Scene(folder, board, calls, capture)
+    return Scene(folder, inside, board, calls, capture)
 
 
 def one_board() -> GpuFacts:

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from gpu.support import shipped_facts
 from nvml.programs import NAMES
-from nvml.scene import LOCK_PROFILE, UUID, Scene, set_scene, two_boards
+from nvml.scene import AFTER, BEFORE, LOCK_PROFILE, UUID, Scene, set_scene, two_boards
 
-BEFORE = {"persistence": "0", "limit": "400000", "graphics": "1095", "memory": "1215", "lock": None}
-AFTER = {"persistence": "1", "limit": "250000", "graphics": "1410", "memory": "1215", "lock": None}
 SetUp = Callable[..., Scene]
 
 
