@@ -26,12 +26,14 @@ class Settings(msgspec.Struct, frozen=True):
         find_links: folders or pages with wheels.
         no_index: only use `find_links`.
         ignore: finding codes to leave out, each with its reason.
+        unsafe_fixes: edits that may change what a script means are made too; asked for on the command line.
     """
 
     index_url: str | None = None
     find_links: tuple[str, ...] = ()
     no_index: bool = False
     ignore: Mapping[str, str] = {}
+    unsafe_fixes: bool = False
 
 
 class Ledger(msgspec.Struct, frozen=True):

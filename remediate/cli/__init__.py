@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from remediate._version import __version__
-from remediate.cli import apply, confirm, demo, explain, facts, gpu_boot, plan, profiles, rollback, verify
+from remediate.cli import apply, confirm, demo, explain, facts, gpu_boot, plan, profiles, rollback, scan, verify
 from remediate.errors import ExitCode, RemediateError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command(short_help="Make a plan's changes, each journalled and read back.")(
 app.command(short_help="Compare with the profile again, one line a finding.")(verify.verify)
 app.command(short_help="Undo a run: everything as it was before.")(rollback.rollback)
 app.command(short_help="Keep a run that would else be undone.")(confirm.confirm)
+app.command(short_help="Look through many scripts and notebooks.")(scan.scan)
 app.command(short_help="List the runs of all folders.")(rollback.history)
 app.add_typer(facts.app, name="facts", short_help="Show what is installed, set and laid out; import reports.")
 app.command(short_help="Show a saved plan again.")(plan.show)
