@@ -171,8 +171,6 @@ class Ignore(msgspec.Struct, frozen=True):
     codes: tuple[str, ...]
 
 
-class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One script."""
 class CellLines(msgspec.Struct, frozen=True):
     """A notebook's code cell within the script that the cells make together.
 
@@ -187,6 +185,8 @@ class CellLines(msgspec.Struct, frozen=True):
     lines: tuple[int, ...]
 
 
+class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One script."""
 
     path: str
     """Absolute."""
@@ -228,8 +228,6 @@ class CellLines(msgspec.Struct, frozen=True):
     cudnn_benchmark: tuple[CallSite, ...] = ()
     handlers: tuple[Note, ...] = ()
     ignores: tuple[Ignore, ...] = ()
-
-    @property
     cells: tuple[CellLines, ...] = ()
     """Of a notebook. All lines in these facts count through its code cells; `place` says them as a person counts."""
 
@@ -248,6 +246,8 @@ class CellLines(msgspec.Struct, frozen=True):
     def cell_of(self, line: int) -> CellLines | None:
         """A notebook's cell that holds a line; None in a plain script."""
         return next((cell for cell in reversed(self.cells) if cell.first <= line), None)
+
+    @property
     def models(self) -> tuple[Load, ...]:
         """The loads that bring weights: not a pipeline around a model that is loaded elsewhere in the file."""
         return tuple(load for load in self.loads if not load.wraps)
