@@ -46,6 +46,7 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _PCI = re.compile(r"([0-9A-F]{4,8}):([0-9A-F]{2}):([0-9A-F]{2})\.([0-9A-F])", re.ASCII)
 _STATE = re.compile(r"P(1[0-5]|[0-9])", re.ASCII)
 _MAX_SHOWN = 80
+_EMPTY = Unknown(UnknownKind.NOT_READ, "the report leaves it empty")
 _MAX_WATTS = 1e6
 _EXACT = 2**53
 """Whole numbers above it are not exact in every reader of JSON."""
@@ -54,6 +55,8 @@ _EXACT = 2**53
 def unknown_cell(cell: str) -> Unknown:
     """What a cell that is no value says."""
     text = _bare(cell)
+    if not text:
+        return _EMPTY
     coded = _CODE.fullmatch(text.casefold())
     code = int(coded[1]) if coded else _CODES.get(text.casefold())
     if code is not None:

@@ -35,9 +35,8 @@ def join(snapshots: Sequence[Snapshot]) -> tuple[GpuFacts, tuple[Choice, ...]]:
     if any(INDEX not in readings for readings in machines):
         because = "not every report shows all GPUs of the machine, and an index is only an order"
         choices.append(Choice("GPU index", "as they stand in the reports", because))
-    fields = {name: reading for name, reading in driver.items() if name in GpuFacts.__struct_fields__}
-    unsaid = dict.fromkeys(_reading_fields(GpuFacts), NOT_IN_REPORT)
-    return GpuFacts(**(unsaid | fields | {"devices": tuple(devices)})), tuple(choices)
+    facts: GpuFacts = _record(GpuFacts, driver, {"devices": tuple(devices)})
+    return facts, tuple(choices)
 
 
 def _one_driver(snapshots: Sequence[Snapshot]) -> dict[str, Reading[Any]]:
