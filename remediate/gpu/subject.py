@@ -59,7 +59,8 @@ class GpuSubject:
 
     def announce(self, facts: Facts, profile: Profile) -> Mapping[str, str]:
         """`gpu:name` (one a line), `gpu:driver_version`, `gpu:cuda_driver_version`, `gpu:compute_capability` (the
-        lowest of all boards); keys that could not be read are left out.
+        lowest of all boards), `gpu:compute_capabilities` (of all, one a line); keys that could not be read are left
+        out.
         """
         gpu = self._section(facts)
         names = [device.name for device in gpu.devices if isinstance(device.name, str)]
@@ -70,6 +71,7 @@ class GpuSubject:
             "gpu:driver_version": "" if isinstance(gpu.driver_version, Unknown) else gpu.driver_version,
             "gpu:cuda_driver_version": "" if isinstance(gpu.cuda_driver_version, Unknown) else gpu.cuda_driver_version,
             "gpu:compute_capability": min(known, key=_version_key, default=""),
+            "gpu:compute_capabilities": "\n".join(dict.fromkeys(sorted(known, key=_version_key))),
         }
         return {key: value for key, value in announced.items() if value}
 
@@ -151,6 +153,12 @@ class GpuSubject:
 
             return boot.undo(operation, prepared, context)
         return effects.undo(operation, prepared, context)
+
+    def affected(self, operation: Any, facts: Facts) -> Sequence[str]:
+        """The processes on the GPU whose clocks or limits change."""
+        from remediate.gpu.busy import who_notices
+
+        return () if isinstance(operation, _BOOT) else who_notices(operation, self._section(facts))
 
     def remember(self, operation: Any, done: bool) -> Mapping[str, str | None]:
         """Locked clocks, which no driver call reads back."""

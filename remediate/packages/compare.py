@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from remediate.model import Finding, Outcome, Unknown
-from remediate.packages.advisories import find_advisories
+from remediate.packages.advisories.judge import find_known
 from remediate.packages.facts import PackagesFacts
+from remediate.packages.judge.rules import judge
 from remediate.packages.names import contains
 from remediate.packages.pins import Blocker, PlannedPin, find_blockers, plan_pins
 from remediate.packages.wanted import RequirementsPlan, plan_requirements
@@ -27,7 +28,8 @@ def compare_packages(facts: PackagesFacts, profile: Profile, announced: Mapping[
         *_compare_torch_build(facts, pins),
         *_compare_requirements(facts, pins, profile),
         *_compare_blockers(facts, pins, blockers),
-        *find_advisories(facts, pins, announced),
+        *(judgement.finding for judgement in judge(facts, pins, announced)),
+        *find_known(facts, pins),
     ]
     return tuple(sorted(findings, key=lambda finding: finding.code))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from remediate.model import Explanation
+from remediate.packages.judge.explanations import PAGES as _JUDGED
 
 _COMPATIBILITY = "NVIDIA, CUDA Compatibility, minor version compatibility (docs.nvidia.com/deploy/cuda-compatibility)"
 
@@ -130,5 +131,5 @@ _PAGES = (
     ),
 )
 
-EXPLANATIONS: Mapping[str, Explanation] = {page.code: page for page in _PAGES}
+EXPLANATIONS: Mapping[str, Explanation] = {page.code: page for page in (*_PAGES, *_JUDGED)}
 """Every code of this subject with its page."""

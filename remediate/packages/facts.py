@@ -91,6 +91,19 @@ class ProblemKind(enum.StrEnum):
     """A second metadata folder of the same name in one folder."""
     LEFTOVER = "leftover"
     """A `~name` folder: pip's set-aside copy of an installation that was interrupted."""
+    ORPHAN = "module without a distribution"
+    """A folder that an import would find, and no metadata that it belongs to."""
+    EMPTY = "distribution without its module"
+    """Metadata whose module is gone."""
+    MIXED = "files of another version"
+    """The module says another version than the metadata."""
+    CHANGED = "changed files"
+    """Files that are not as the record of the installation has them; looked for on request only."""
+
+    @property
+    def needs_reinstall(self) -> bool:
+        """Whether the version in the metadata says nothing about what an import finds."""
+        return self in (ProblemKind.DUPLICATE, ProblemKind.EMPTY, ProblemKind.MIXED)
 
 
 class MetadataProblem(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ import msgspec
 from remediate.model import Reading, Unknown, UnknownKind
 from remediate.packages.facts import DistributionFacts, MetadataProblem, ProblemKind, TorchBuild
 from remediate.packages.metadata import parse_direct_url, read_header, runtime_requirements
+from remediate.packages.modules import Listing, find_torn
 from remediate.packages.names import canonical
 
 _TORCH_ASSIGNMENT = re.compile(
@@ -37,6 +38,7 @@ class Inventory(msgspec.Struct):
 class _Collected(msgspec.Struct):
     found: dict[str, DistributionFacts] = {}
     problems: list[MetadataProblem] = []
+    listings: list[Listing] = []
 
 
 def read_distributions(search_path: Iterable[str]) -> Inventory:
@@ -48,6 +50,7 @@ def read_distributions(search_path: Iterable[str]) -> Inventory:
     collected = _Collected()
     for folder in dict.fromkeys(map(os.path.realpath, search_path)):
         _read_folder(folder, collected)
+    collected.problems += find_torn(collected.listings, collected.found)
     return Inventory(
         tuple(collected.found[name] for name in sorted(collected.found)),
         tuple(sorted(collected.problems, key=lambda problem: problem.path)),
@@ -87,6 +90,7 @@ def _read_folder(folder: str, collected: _Collected) -> None:
             names = sorted(entry.name for entry in entries)
     except OSError:
         return
+    collected.listings.append(Listing(folder, frozenset(names)))
     here: set[str] = set()
     for name in names:
         path = f"{folder}/{name}"

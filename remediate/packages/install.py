@@ -176,7 +176,9 @@ def _expected(pin: PlannedPin) -> Expected:
 
 def _discarded(facts: PackagesFacts, pins: Mapping[str, PlannedPin]) -> tuple[str, ...]:
     """All metadata of the distributions that have it broken or twice, and are installed anew."""
-    problems = [problem for problem in facts.problems if problem.kind is not ProblemKind.LEFTOVER]
+    problems = [
+        problem for problem in facts.problems if problem.kind is ProblemKind.BROKEN or problem.kind.needs_reinstall
+    ]
     names = {problem.name for problem in problems if problem.name in pins and pins[problem.name].needs_install}
     whole = [found.metadata_path for found in facts.distributions if found.name in names]
     return tuple(sorted({*whole, *(problem.path for problem in problems if problem.name in names)}))

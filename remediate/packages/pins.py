@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from remediate.model import Unknown
-from remediate.packages.facts import PackagesFacts, ProblemKind, TargetFacts
+from remediate.packages.facts import PackagesFacts, TargetFacts
+from remediate.packages.fit import installed_cuda, is_without_wheel, unsupported_gpus
 from remediate.packages.names import contains, is_same_version, public
 from remediate.profile.schema import Pin, Profile
 
@@ -95,8 +96,7 @@ def planned_torch_cuda(facts: PackagesFacts, pins: Mapping[str, PlannedPin]) -> 
     torch = pins.get("torch")
     if torch is not None and torch.needs_install:
         return torch.pin.cuda or None
-    build = facts.torch_build
-    return build.cuda if build is not None and isinstance(build.cuda, str) else None
+    return installed_cuda(facts)
 
 
 def find_blockers(
@@ -105,12 +105,19 @@ def find_blockers(
     """What speaks against installing the pins into the target; the gravest first.
 
     Args:
-        announced: with `gpu:driver_version` (`580.159.03`); without it the driver is not judged.
+        announced: with `gpu:driver_version` (`580.159.03`) and `gpu:compute_capabilities`; what is not there is not
+            judged.
     """
     target = facts.target
     if target is None:
         return ()
-    blockers = [_python_blocker(target, profile), _driver_blocker(facts, profile, announced or {})]
+    announced = announced or {}
+    pins = plan_pins(facts, profile)
+    blockers = [
+        _python_blocker(target, profile, pins),
+        _driver_blocker(facts, pins, announced),
+        _architecture_blocker(facts, pins, announced),
+    ]
     if target.externally_managed:
         because = f"`{target.prefix}` is managed by the operating system (PEP 668)"
         enable = "create an environment with `python3 -m venv .venv` and run `remediate plan --python .venv`"
@@ -122,7 +129,9 @@ def find_blockers(
         because = f"nobody named `{target.python}`, and it is no environment of its own: other programs may rely on it"
         enable = f"create one with `python3 -m venv .venv`, or name this one with `--python {target.python}`"
         blockers.append(Blocker("PKG010", because, enable))
-    if isinstance(facts.pip, Unknown) and isinstance(facts.tool_pip, Unknown):
+    if isinstance(facts.uv, Unknown):
+        blockers.append(Blocker("PKG010", facts.uv.reason, "install uv, or leave the installer to pip"))
+    elif facts.uv is None and isinstance(facts.pip, Unknown) and isinstance(facts.tool_pip, Unknown):
         because = "neither the environment nor this program has pip"
         blockers.append(Blocker("PKG010", because, f"run `{target.python} -m ensurepip`"))
     return tuple(blocker for blocker in blockers if blocker is not None)
@@ -134,16 +143,22 @@ def driver_needed(cuda: str) -> str | None:
     return MINIMUM_DRIVER.get(int(major)) if major.isdigit() else None
 
 
-def _python_blocker(target: TargetFacts, profile: Profile) -> Blocker | None:
-    if not profile.python or contains(profile.python, target.version):
-        return None
-    because = f"the target runs Python {target.version} and the pins have wheels for {profile.python}"
+def _python_blocker(target: TargetFacts, profile: Profile, pins: Mapping[str, PlannedPin]) -> Blocker | None:
     enable = f"create an environment with a Python {profile.python} and name it with `--python`"
-    return Blocker("PKG008", because, enable, also_requirements=True)
+    if profile.python and not contains(profile.python, target.version):
+        because = f"the target runs Python {target.version} and the pins have wheels for {profile.python}"
+        return Blocker("PKG008", because, enable, also_requirements=True)
+    torch = pins.get("torch")
+    if torch is not None and torch.needs_install and is_without_wheel(torch.planned, target.version):
+        because = f"the package index has no wheel of torch {torch.planned} for Python {target.version}"
+        enable = "create an environment with another Python and name it with `--python`"
+        return Blocker("PKG008", because, enable, also_requirements=True)
+    return None
 
 
-def _driver_blocker(facts: PackagesFacts, profile: Profile, announced: Mapping[str, str]) -> Blocker | None:
-    pins = plan_pins(facts, profile)
+def _driver_blocker(
+    facts: PackagesFacts, pins: Mapping[str, PlannedPin], announced: Mapping[str, str]
+) -> Blocker | None:
     torch = pins.get("torch")
     cuda = planned_torch_cuda(facts, pins)
     driver = announced.get("gpu:driver_version")
@@ -155,11 +170,26 @@ def _driver_blocker(facts: PackagesFacts, profile: Profile, announced: Mapping[s
     return Blocker("PKG006", because, enable, also_requirements=True)
 
 
+def _architecture_blocker(
+    facts: PackagesFacts, pins: Mapping[str, PlannedPin], announced: Mapping[str, str]
+) -> Blocker | None:
+    torch = pins.get("torch")
+    if torch is None or not torch.needs_install:
+        return None
+    cuda = planned_torch_cuda(facts, pins)
+    missing, _ = unsupported_gpus(facts, torch.planned, cuda, announced)
+    if not missing:
+        return None
+    because = f"torch {torch.planned} (CUDA {cuda}) has no code for compute capability {', '.join(missing)}"
+    enable = "use a profile whose torch is built for this GPU (`remediate profiles list`)"
+    return Blocker("PKG013", because, enable, also_requirements=True)
+
+
 def _plan_pin(facts: PackagesFacts, name: str, pin: Pin) -> PlannedPin:
     found = facts.installed(name)
     installed = facts.version_of(name)
-    is_duplicate = any(problem.name == name and problem.kind is ProblemKind.DUPLICATE for problem in facts.problems)
-    is_met = installed is not None and accepts(pin, installed) and not is_duplicate
+    is_whole = not any(problem.name == name and problem.kind.needs_reinstall for problem in facts.problems)
+    is_met = installed is not None and accepts(pin, installed) and is_whole
     return PlannedPin(
         name=name,
         pin=pin,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from remediate.files import diff, plan_edit
-from remediate.model import Artifact, Change, ChangeItem, Finding, Outcome, Risk, Withheld
+from remediate.model import Artifact, Change, ChangeItem, Finding, Risk, Withheld
 from remediate.packages.facts import ListingFacts, PackagesFacts, RequirementsFileFacts, TargetFacts
 from remediate.packages.install import Install, plan_install
 from remediate.packages.metadata import without_credentials
@@ -27,7 +27,7 @@ def propose_packages(facts: PackagesFacts, situation: Situation, findings: Itera
     installs, held_installs = _propose_install(facts, situation, pins, blockers)
     return Proposal(
         changes=(*edits, *installs),
-        withheld=(*held_edits, *held_installs, *_withhold_accelerate(facts, situation, findings)),
+        withheld=(*held_edits, *held_installs, *_withhold_remedies(facts, situation, pins, findings)),
         artifacts=_artifacts(facts, situation, pins, requirements, blockers),
     )
 
@@ -182,28 +182,14 @@ def _lines(install: Install, moving: Mapping[str, PlannedPin], target: TargetFac
     return tuple(shlex.join(map(without_credentials, argv)) for argv in (*before, (*head, *pins, *others)))
 
 
-def _withhold_accelerate(facts: PackagesFacts, situation: Situation, findings: Iterable[Finding]) -> list[Withheld]:
-    """The script needs it and the profile names no version, so that nothing is chosen for the user."""
-    wanted = any(finding.code == "PKG005" and finding.outcome is Outcome.DIFFERS for finding in findings)
-    if not wanted or facts.target is None:
-        return []
-    import shlex
+def _withhold_remedies(
+    facts: PackagesFacts, situation: Situation, pins: Mapping[str, PlannedPin], findings: Iterable[Finding]
+) -> list[Withheld]:
+    """What is wrong and not governed, so that nothing is chosen for the user."""
+    from remediate.packages.judge.remedies import withhold_remedies
+    from remediate.packages.judge.rules import judge
 
-    from remediate.packages.install import pip_command, source_options
-
-    sources = source_options(situation.profile.install, situation.settings, situation.facts.request.folder)
-    argv = (*pip_command(facts, facts.target), "install", *sources, "accelerate")
-    return [
-        Withheld(
-            ("PKG005",),
-            _SUBJECT,
-            "accelerate",
-            "install accelerate",
-            "the profile does not say which version",
-            "add `[packages.accelerate]` to the profile, or install it yourself",
-            (shlex.join(map(without_credentials, argv)),),
-        )
-    ]
+    return withhold_remedies(judge(facts, pins, situation.announced), findings, facts, situation)
 
 
 def _artifacts(

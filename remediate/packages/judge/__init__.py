@@ -1,0 +1,1 @@
+"""Judging an environment from recorded facts: what installs well and breaks later. Pure, nothing is imported or run."""
