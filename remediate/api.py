@@ -61,7 +61,7 @@ def observe(
     return msgspec.structs.replace(facts, choices=config.choices + facts.choices)
 
 
-def plan(facts: Facts, profile: ResolvedProfile | str | None = None) -> Plan:
+def plan(facts: Facts, profile: ResolvedProfile | str | None = None, *, unsafe_fixes: bool = False) -> Plan:
     """The plan that brings the facts into the profile.
 
     Args:
@@ -72,9 +72,11 @@ def plan(facts: Facts, profile: ResolvedProfile | str | None = None) -> Plan:
     Raises:
         ProfileError: the profile can't be used, or none fits.
     """
+        unsafe_fixes: also plan script edits that may change what a script means.
     config = config_of(facts.request)
     resolved, choice = choose_profile(facts, profile, config)
-    made = make_plan(facts, resolved, config.settings)
+    settings = msgspec.structs.replace(config.settings, unsafe_fixes=unsafe_fixes)
+    made = make_plan(facts, resolved, settings)
     return msgspec.structs.replace(made, choices=(*made.choices, choice))
 
 

@@ -31,6 +31,7 @@ def apply(
     gpu: options.GpuOption = None,
     board: options.BoardOption = None,
     only: options.OnlyOption = None,
+    unsafe_fixes: options.UnsafeOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     yes: options.YesOption = False,
     confirm_within: Annotated[
@@ -79,7 +80,7 @@ def apply(
         target = options.Target(
             folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, subjects, state_dir
         )
-        made = get_plan(target, profile)
+        made = get_plan(target, profile, unsafe_fixes=unsafe_fixes)
     _run(console, made, store, subjects, dry_run=dry_run, yes=yes, confirm_within=confirm_within)
 
 

@@ -55,6 +55,10 @@ StateOption = Annotated[
     Path | None,
     typer.Option("--state-dir", metavar="DIR", help="Where runs, backups and the lock are kept.", show_default=False),
 ]
+UnsafeOption = Annotated[
+    bool,
+    typer.Option("--unsafe-fixes", help="Also make script edits that may change what a script means."),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 

@@ -24,6 +24,7 @@ def plan(
     board: options.BoardOption = None,
     facts: options.FactsOption = None,
     only: options.OnlyOption = None,
+    unsafe_fixes: options.UnsafeOption = False,
     json: options.JsonOption = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Save the plan for `remediate apply FILE`.")
@@ -60,7 +61,7 @@ def plan(
     )
     if facts is None:
         warn_of_unsettled(Store(state_dir))
-    made = get_plan(target, profile, facts)
+    made = get_plan(target, profile, facts, unsafe_fixes=unsafe_fixes)
     if out_dir is not None:
         write_artifacts(out_dir, made.artifacts)
     if output is not None:

@@ -46,9 +46,9 @@ def get_facts(target: Target, document: Path | None = None) -> Facts:
     )
 
 
-def get_plan(target: Target, profile: str | None, document: Path | None = None) -> Plan:
+def get_plan(target: Target, profile: str | None, document: Path | None = None, *, unsafe_fixes: bool = False) -> Plan:
     """A plan from options. Raises what `get_facts` and `api.plan` raise."""
-    return api.plan(get_facts(target, document), profile)
+    return api.plan(get_facts(target, document), profile, unsafe_fixes=unsafe_fixes)
 
 
 def check_code(plan: Plan) -> ExitCode:

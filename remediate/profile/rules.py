@@ -15,6 +15,7 @@ from remediate.profile.schema import EXCLUSIVE_GPU_WISHES, PROFILE_SCHEMA_VERSIO
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")
 _CANONICAL = re.compile(r"[-_.]+")
 _PCI = re.compile(r"(?:[0-9a-fA-F]{1,8}:)?[0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}(?:\.[0-7])?\Z")
+_SCRIPT_RULE = re.compile(r"SCR\d{3}\Z")
 _TOO_LARGE = 1_000_000
 _GPU_CONDITIONS = ("uuid", "pci", "name")
 
@@ -27,6 +28,7 @@ def check_rules(document: Mapping[str, Any]) -> list[Problem]:
         *_check_pins(document.get("packages", {})),
         *_check_gpu("gpu", document.get("gpu", {})),
         *_check_gpu_tables(document.get("gpu_for", [])),
+        *_check_ignored_rules(document.get("script", {}).get("ignore", {})),
         *_check_corrections(document.get("corrections", [])),
     ]
 
@@ -120,6 +122,14 @@ def _check_gpu_tables(tables: list[Mapping[str, Any]]) -> Iterator[Problem]:
         for number, address in enumerate(table.get("pci", [])):
             if not _PCI.match(address):
                 yield Problem(f"{path}.pci.{number}", f"`{address}` is not a PCI address such as `0000:07:00.0`")
+
+
+def _check_ignored_rules(ignored: Mapping[str, Any]) -> Iterator[Problem]:
+    for code, reason in ignored.items():
+        if not _SCRIPT_RULE.match(code):
+            yield Problem(f"script.ignore.{code}", "is no script rule's code, such as `SCR013`")
+        if not str(reason).strip():
+            yield Problem(f"script.ignore.{code}", "say why the rule is not wanted here")
 
 
 def _check_corrections(corrections: list[Mapping[str, Any]]) -> Iterator[Problem]:

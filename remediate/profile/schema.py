@@ -109,6 +109,12 @@ class ScriptWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """`public`: `torch.cuda.init()` at start of a single-process script. `leave`: only a private call is replaced."""
     allocator: str | None = None
     """Value for `PYTORCH_CUDA_ALLOC_CONF`, as `expandable_segments:True`."""
+    guard: Literal["inference_mode"] | None = None
+    """The model runs under `inference_mode` rather than `no_grad`."""
+    cache_clear: Literal["none"] | None = None
+    """`empty_cache` and `gc.collect` are taken out of the request path."""
+    ignore: Mapping[str, str] = {}
+    """Codes of the script rules that are not judged, each with the reason."""
     why: Mapping[str, str] = {}
 
 

@@ -34,7 +34,7 @@ def is_candidate(raw: bytes) -> bool:
 
     Source encodings of Python keep these ASCII words as they are.
     """
-    if b"from_pretrained" not in raw and b"pipeline(" not in raw:
+    if not any(word in raw for word in (b"from_pretrained", b"pipeline(", b"Pipeline(", b".load(")):
         return False
     return b"transformers" in raw or b"AutoPeft" in raw
 

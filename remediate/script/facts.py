@@ -75,7 +75,7 @@ class Load(Site, frozen=True, kw_only=True):
     """A call that loads a model's weights, or a pipeline; the span is that call's."""
 
     kind: str
-    """`model` or `pipeline`."""
+    """`model`, `pipeline`, or `pickle` for a whole model that torch.load brings."""
     loader: str
     """Dotted name after resolving imports: `transformers.AutoModelForCausalLM.from_pretrained`."""
     is_causal_lm: bool
@@ -98,7 +98,7 @@ class Load(Site, frozen=True, kw_only=True):
     """`**something` is passed, so that keywords can't be told."""
     keywords: tuple[str, ...] = ()
     wraps: str = ""
-    """For a pipeline: the name of the model that it is built around."""
+    """For a pipeline: the model object that it is built around, from this file or elsewhere."""
     is_conditional: bool = False
     """It stands below an `if`, so that another branch may do otherwise."""
 
@@ -136,6 +136,32 @@ class CallSite(Site, frozen=True, kw_only=True):
     text: str = ""
     is_cleanup: bool = False
     """Below `except` or `finally`."""
+    function: str = ""
+    """Qualified name of the function around it; empty at module level."""
+
+
+class GuardSite(CallSite, frozen=True, kw_only=True):
+    """A use of `no_grad` or `inference_mode`; the span is the name's."""
+
+    form: str = ""
+    """`decorator` or `with`; empty for another use."""
+    covers_run: bool = False
+    """The model is run inside of it, in the same thread."""
+    misses: str = ""
+    """Why it does nothing for the model's run inside of it; empty when it may work."""
+    obstacle: str = ""
+    """Why `no_grad` must not become `inference_mode` there; empty when nothing speaks against it."""
+
+
+class ThreadRun(msgspec.Struct, frozen=True):
+    """A model's run that is handed to another thread."""
+
+    line: int
+    end_line: int
+    what: str
+    """What the thread runs, as written: `model.generate`."""
+    is_guarded: bool
+    """A guard stands in the function that the thread runs."""
 
 
 class AllocatorSite(Site, frozen=True, kw_only=True):
@@ -146,6 +172,8 @@ class AllocatorSite(Site, frozen=True, kw_only=True):
     """The value when it is a plain text; empty otherwise."""
     is_early: bool
     """At module level before the first import that may load torch."""
+    function: str = ""
+    """Qualified name of the function around it; empty at module level."""
 
 
 class GenerateSite(Site, frozen=True, kw_only=True):
@@ -222,7 +250,8 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     compiles: tuple[CompileSite, ...] = ()
     cuda_inits: tuple[CallSite, ...] = ()
     allocator: tuple[AllocatorSite, ...] = ()
-    guards: tuple[CallSite, ...] = ()
+    guards: tuple[GuardSite, ...] = ()
+    threads: tuple[ThreadRun, ...] = ()
     generates: tuple[GenerateSite, ...] = ()
     cache_clears: tuple[CallSite, ...] = ()
     cudnn_benchmark: tuple[CallSite, ...] = ()

@@ -17,7 +17,7 @@ from remediate.script.facts import FileFacts
 from remediate.script.reading.layout import read_layout
 from remediate.script.reading.module import Module
 from remediate.script.rules import RULES, scr004_no_placement
-from remediate.script.rules.base import Fix, Held, Wanted
+from remediate.script.rules.base import Fix, Held, Safety, Wanted
 from remediate.script.rules.scr003_device_mismatch import leaves_inputs_behind
 from remediate.script.source import Edit, Source, SourceError
 
@@ -138,6 +138,8 @@ def _next_fix(file: FileFacts, module: Module, work: _Work) -> tuple[bytes | Non
     held: list[tuple[str, Held]] = []
     for code, proposal in _proposals(file, module, work):
         item = work.moved_back(proposal, source)
+        if isinstance(item, Fix) and item.safety is Safety.UNSAFE and not work.wanted.is_unsafe:
+            item = item.withheld()
         if isinstance(item, Held):
             held.append((code, item))
             continue
@@ -158,7 +160,7 @@ def _next_fix(file: FileFacts, module: Module, work: _Work) -> tuple[bytes | Non
 
 def _proposals(file: FileFacts, module: Module, work: _Work) -> Iterator[tuple[str, Fix | Held]]:
     for rule in RULES:
-        if rule.fix is None or rule.code in work.skip:
+        if rule.fix is None or rule.code in work.skip or rule.code in work.wanted.wish.ignore:
             continue
         for proposal in rule.fix(file, module, work.wanted):
             if not is_ignored(file, rule.code, proposal.line, proposal.end_line):

@@ -13,7 +13,7 @@ from remediate.script.facts import FileFacts, ScriptFacts
 from remediate.script.observe import read_bytes
 from remediate.script.patch import Patch, patch
 from remediate.script.reading.layout import read_layout
-from remediate.script.rules.base import Wanted
+from remediate.script.rules.base import Fix, Safety, Wanted
 from remediate.subject import Proposal, Situation
 
 
@@ -70,7 +70,7 @@ def _closed(file: FileFacts, made: Patch, wanted: Wanted) -> tuple[str, ...]:
 def _change(file: FileFacts, name: str, raw: bytes, made: Patch, codes: tuple[str, ...]) -> Change:
     path = Path(file.path)
     fixes = sorted(made.fixes, key=lambda item: (item[1].line, item[0]))
-    items = tuple(ChangeItem(f"{name}:{file.place(fix.line)}", fix.before, fix.after, fix.reason) for _, fix in fixes)
+    items = tuple(ChangeItem(f"{name}:{file.place(fix.line)}", fix.before, fix.after, _reason(fix)) for _, fix in fixes)
     return Change(
         id=f"script:{file.path}",
         subject=SUBJECT,
@@ -80,12 +80,17 @@ def _change(file: FileFacts, name: str, raw: bytes, made: Patch, codes: tuple[st
         before="not patched",
         after=f"{len(fixes)} place{'s' if len(fixes) > 1 else ''} patched",
         reason="brings the script to the profile's layout; bytes outside of the patched places stay as they are",
-        risks=(Risk.SAFE,),
+        risks=(Risk.SAFE, Risk.UNSAFE) if any(f.safety is Safety.UNSAFE for _, f in fixes) else (Risk.SAFE,),
         depends_on={f"{file.path}/sha256": file.sha256},
         operation=files.plan_edit(path, raw, made.content),
         items=items,
         diff=_diff(file, raw, made.content),
     )
+
+
+def _reason(fix: Fix) -> str:
+    """The reason, with what is in doubt for an edit that was asked for by `--unsafe-fixes`."""
+    return f"{fix.reason} (unsafe: {fix.check})" if fix.safety is Safety.UNSAFE else fix.reason
 
 
 def _diff(file: FileFacts, raw: bytes, content: bytes) -> str:

@@ -8,7 +8,7 @@ import re
 
 from remediate.script.discover import MAX_SCRIPT_BYTES, is_notebook, max_bytes
 from remediate.script.facts import FileFacts, Ignore
-from remediate.script.reading import surroundings
+from remediate.script.reading import guards, surroundings
 from remediate.script.reading.loads import LoadReader
 from remediate.script.reading.module import Module, parse
 from remediate.script.reading.reach import Reach
@@ -89,7 +89,8 @@ def _describe(path: str, digest: str, module: Module) -> FileFacts:
         cells=source.cells,
         cuda_inits=surroundings.calls_of(module, reach, surroundings.INITS),
         cache_clears=surroundings.calls_of(module, reach, surroundings.CLEARS),
-        guards=surroundings.guard_sites(module, reach),
+        guards=guards.guard_sites(module, tracks, reach),
+        threads=guards.thread_runs(module, tracks),
     )
 
 

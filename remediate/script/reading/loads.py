@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 
-from remediate.script.facts import Device, GenerateSite, InputSite, Load, Note, Placement
+from remediate.script.facts import Device, GenerateSite, InputSite, Load, Note, Placement, Scope
 from remediate.script.reading.module import Module, constant, keyword
-from remediate.script.reading.reach import Reach
+from remediate.script.reading.reach import Reach, Where
 from remediate.script.reading.tracks import Tracks, loader_class, wrapped_model
-from remediate.script.reading.values import device_of
+from remediate.script.reading.values import assigned_values, device_of
 
 _QUANTISED = ("load_in_8bit", "load_in_4bit", "quantization_config", "gguf_file")
 _QUANTISED_NAME = re.compile(r"gptq|awq|gguf|bnb|[-_](4|8)bit|int[48]", re.IGNORECASE)
@@ -75,7 +75,7 @@ class LoadReader:
 
     def _placement(self, call: ast.Call, load: ast.Call, device: Device, text: str, *, is_plain: bool) -> Placement:
         block = self._module.block_of(self._module.statement_of(call))
-        is_direct = self._module.statement_of(load) in block
+        is_direct = self._module.statement_of(load) in (*block, *self._block_around_test(block))
         start, end = self._module.span(call)
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         line, last = call.lineno, call.end_lineno or call.lineno
@@ -91,6 +91,15 @@ class LoadReader:
             is_plain=is_plain,
         )
 
+    def _block_around_test(self, block: list[ast.stmt]) -> list[ast.stmt]:
+        """The block around `if torch.cuda.is_available():`, which decides nothing that a device map does not."""
+        parent = self._module.parents.get(block[0])
+        is_test = isinstance(parent, ast.If) and block[0] in parent.body and isinstance(parent.test, ast.Call)
+        if not (is_test and isinstance(parent, ast.If) and isinstance(parent.test, ast.Call)):
+            return []
+        is_cuda = self._module.resolve(parent.test.func) == "torch.cuda.is_available"
+        return self._module.block_of(parent) if is_cuda else []
+
     def _is_tensor(self, node: ast.expr) -> bool:
         """Whether an expression is a tensor made by torch itself, which no rule is about."""
         root = self._tracks.root_of(node)
@@ -105,9 +114,10 @@ class LoadReader:
 
     def _read_load(self, call: ast.Call) -> Load:
         name = loader_class(self._module, call)
-        where = self._reach.where(call)
+        where = self._where(call, self._model_argument(call, name))
         start, end = self._module.span(call)
-        wrapped = None if name else wrapped_model(self._module, call)
+        loader = self._module.resolve(call.func)
+        wrapped = None if name or loader == "torch.load" else wrapped_model(self._module, call)
         model = self._model_argument(call, name)
         function = self._module.function_of(call)
         dtype, how = self._dtype(call, model)
@@ -116,8 +126,8 @@ class LoadReader:
             end_line=call.end_lineno or call.lineno,
             start=start,
             end=end,
-            kind="model" if name else "pipeline",
-            loader=self._module.resolve(call.func),
+            kind="model" if name else "pickle" if loader == "torch.load" else "pipeline",
+            loader=loader,
             is_causal_lm=bool(_CAUSAL.fullmatch(name.rsplit(".", 1)[-1])) or _task(call) == "text-generation",
             model=self._module.text(model),
             target=self._tracks.target_of(call),
@@ -130,9 +140,48 @@ class LoadReader:
             revision=self._module.text(keyword(call, "revision")),
             has_open_keywords=any(argument.arg is None for argument in call.keywords),
             keywords=tuple(argument.arg for argument in call.keywords if argument.arg),
-            wraps=self._module.text(wrapped) if wrapped is not None and self._tracks.loads_of(wrapped) else "",
+            wraps=self._module.text(wrapped),
             is_conditional=any(isinstance(parent, ast.If | ast.IfExp) for parent in self._above(call)),
         )
+
+    def _where(self, call: ast.Call, model: ast.expr | None) -> Where:
+        """How often a load runs; a loop over different models loads each of them once."""
+        where = self._reach.where(call)
+        loop = self._loop_over_models(call, model) if where.scope is Scope.LOOP and model is not None else None
+        return where if loop is None else Where(Scope.ONCE, f"once for each model of the loop at line {loop.lineno}")
+
+    def _loop_over_models(self, call: ast.Call, model: ast.expr) -> ast.For | None:
+        """The loop whose variable names the model, around the load or around the one call of its function."""
+        names = self._names_behind(model)
+        for loop in self._loops_around(call):
+            if names & _names_in(loop.target):
+                return loop
+        function = self._module.function_of(call)
+        if function is None or not names & {argument.arg for argument in function.args.args}:
+            return None
+        for outer in self._module.calls:
+            if isinstance(outer.func, ast.Name) and outer.func.id == function.name:
+                given = {name for value in (*outer.args, *outer.keywords) for name in _names_in(value)}
+                found = next((loop for loop in self._loops_around(outer) if given & _names_in(loop.target)), None)
+                if found is not None:
+                    return found
+        return None
+
+    def _names_behind(self, node: ast.expr) -> set[str]:
+        """The names in an expression, and in what they were assigned."""
+        names = _names_in(node)
+        values = [
+            v for part in ast.walk(node) if isinstance(part, ast.Name) for v in assigned_values(self._module, part)
+        ]
+        return names.union(*map(_names_in, values))
+
+    def _loops_around(self, node: ast.AST) -> list[ast.For]:
+        function = self._module.function_of(node)
+        return [
+            parent
+            for parent in self._module.ancestors(node)
+            if isinstance(parent, ast.For) and self._module.function_of(parent) is function
+        ]
 
     def _above(self, call: ast.Call) -> list[ast.AST]:
         function = self._module.function_of(call)
@@ -145,7 +194,7 @@ class LoadReader:
         return above
 
     def _model_argument(self, call: ast.Call, name: str) -> ast.expr | None:
-        if name:
+        if name or self._module.resolve(call.func) == "torch.load":
             return call.args[0] if call.args else keyword(call, "pretrained_model_name_or_path")
         return keyword(call, "model") or (call.args[1] if len(call.args) > 1 else None)
 
@@ -237,6 +286,10 @@ class LoadReader:
         last = node.end_lineno or node.lineno
         scope = self._reach.where(node).scope
         return GenerateSite(line=node.lineno, end_line=last, start=start, end=end, model=model, form=form, scope=scope)
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def _is_dtype(text: str) -> bool:

@@ -42,6 +42,13 @@ class Module:
         return self._kinds[kind]
 
     @cached_property
+    def imported(self) -> frozenset[str]:
+        """Dotted names of all absolutely imported modules, wherever the import stands."""
+        names = {alias.name for node in self.every(ast.Import) for alias in node.names}
+        names.update(node.module for node in self.every(ast.ImportFrom) if node.module and not node.level)
+        return frozenset(names)
+
+    @cached_property
     def calls(self) -> list[ast.Call]:
         """All calls, in the order of the text."""
         return self.every(ast.Call)
@@ -162,3 +169,12 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 def constant(node: ast.AST | None) -> object:
     """The value of a literal; None for anything else."""
     return node.value if isinstance(node, ast.Constant) else None
+
+
+def last_name(node: ast.AST) -> str:
+    """`get` of `@app.get("/x")`, `lru_cache` of `@functools.lru_cache(maxsize=1)`."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

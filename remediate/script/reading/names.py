@@ -60,6 +60,11 @@ class Names:
         kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
         return next((p for p in self._module.ancestors(node) if isinstance(p, kinds)), self._module.tree)
 
+    @property
+    def imported(self) -> frozenset[str]:
+        """Names that an import binds anywhere in the file."""
+        return frozenset(self._imports)
+
     def bound_in(self, scope: ast.AST) -> set[str]:
         """Names that a function or the module binds, other than by import."""
         return self._bound.get(scope, set())

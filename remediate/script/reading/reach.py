@@ -12,33 +12,9 @@ import re
 import msgspec
 
 from remediate.script.facts import Note, Scope
-from remediate.script.reading.module import LOOPS, Function, Module, constant
+from remediate.script.reading import entries
+from remediate.script.reading.module import LOOPS, Function, Module, last_name
 
-# fmt: off
-_HANDLER_DECORATORS = frozenset((
-    "get", "post", "put", "delete", "patch", "route", "websocket", "api_route", "task", "shared_task",
-    "message_handler", "on_message", "event",
-))
-_HOOK_DECORATORS = frozenset((
-    "on_event", "asynccontextmanager", "before_first_request", "connect", "enter", "on_startup", "startup",
-    "before_serving", "build",
-))
-# fmt: on
-_CACHE_DECORATORS = frozenset(
-    ("lru_cache", "cache", "cache_resource", "cache_data", "cached", "cached_property", "experimental_singleton")
-)
-_COMMAND_DECORATORS = frozenset(("command", "group", "main"))
-_HANDLER_NAMES = frozenset(("lambda_handler", "do_GET", "do_POST"))
-_CONSTRUCTOR_NAMES = frozenset(
-    ("__init__", "__enter__", "__post_init__", "setup", "initialize", "load_context", "load_model", "load")
-)
-# fmt: off
-_REGISTERING = frozenset((
-    "click", "submit", "change", "add_api_route", "add_url_rule", "add_handler", "route", "Interface",
-    "ChatInterface", "MessageHandler", "CommandHandler", "add_event_handler", "register", "subscribe",
-    "basic_consume",
-))
-# fmt: on
 _STARTING = frozenset(("Fire", "run", "Thread", "Process", "spawn", "run_until_complete", "gather"))
 _LAZY_TEST = re.compile(r"\bis None\b|\bnot in\b|\bnot hasattr\b|^not \w|== None|\bif not\b")
 
@@ -63,7 +39,7 @@ class Reach:
                 self._uses.setdefault(name.id, []).append(name)
         self._calls_by_name: dict[str, list[ast.Call]] = {}
         for call in module.calls:
-            self._calls_by_name.setdefault(_last_name(call), []).append(call)
+            self._calls_by_name.setdefault(last_name(call), []).append(call)
         for function in module.functions:
             self._by_name.setdefault(function.name, []).append(function)
             parent = module.parents[function]
@@ -77,12 +53,20 @@ class Reach:
         if loop is not None:
             return Where(Scope.LOOP, f"in the loop at line {loop.lineno}")  # type: ignore[attr-defined]
         if function is None:
-            is_guarded = any(_is_main_guard(parent) for parent in self._module.ancestors(node))
-            scope = Scope.MAIN if is_guarded else Scope.MODULE
-            return Where(scope, f"at {scope}")
+            return self._where_in_module(node)
         if self._is_lazy(node, function):
             return Where(Scope.LAZY, f"kept after the first call of `{function.name}`")
         return self._where_called(function)
+
+    def _where_in_module(self, node: ast.AST) -> Where:
+        is_guarded = any(_is_main_guard(parent) for parent in self._module.ancestors(node))
+        scope = Scope.MAIN if is_guarded else Scope.MODULE
+        if not entries.is_rerun(self._module):
+            return Where(scope, f"at {scope}")
+        for parent in self._module.ancestors(node):
+            if isinstance(parent, ast.If) and "session_state" in self._module.text(parent.test):
+                return Where(Scope.LAZY, "kept in the session's state")
+        return Where(Scope.HANDLER, f"at {scope}, which Streamlit runs again for each interaction")
 
     @property
     def handlers(self) -> tuple[Note, ...]:
@@ -107,14 +91,13 @@ class Reach:
 
     def _conclude(self, function: Function) -> Where:
         name = self._module.qualified_name(function)
-        decorators = [_last_name(decorator) for decorator in function.decorator_list]
-        if any(decorator in _CACHE_DECORATORS for decorator in decorators):
+        if entries.is_cached(function):
             return Where(Scope.LAZY, f"`{name}` is cached")
         if self._is_handler(function):
             return Where(Scope.HANDLER, f"in request handler `{name}`")
-        if any(decorator in _HOOK_DECORATORS for decorator in decorators):
+        if entries.is_hook(self._module, function):
             return Where(Scope.HOOK, f"in start hook `{name}`")
-        if any(decorator in _COMMAND_DECORATORS for decorator in decorators):
+        if entries.is_command(function):
             return Where(Scope.ONCE, f"in command `{name}`")
         return self._conclude_from_callers(function, name)
 
@@ -126,16 +109,27 @@ class Reach:
         if repeated is not None:
             return Where(repeated.scope, f"`{name}` is called {repeated.because}")
         starters = (Scope.MODULE, Scope.MAIN, Scope.ONCE, Scope.HOOK, Scope.CONSTRUCTOR)
-        if isinstance(self._module.parents[function], ast.ClassDef) and function.name in _CONSTRUCTOR_NAMES:
+        if isinstance(self._module.parents[function], ast.ClassDef) and entries.is_constructor(function):
             return Where(Scope.CONSTRUCTOR, f"in `{name}`")
         if called and all(where.scope in (*starters, Scope.LAZY) for where in called):
             lazy = next((where for where in called if where.scope is Scope.LAZY), None)
             return lazy or Where(Scope.ONCE, f"in `{name}`, called {called[0].because}")
-        if self._is_started(function):
-            return Where(Scope.ONCE, f"in `{name}`, started once")
+        special = self._started_or_forward(function, name)
+        if special is not None:
+            return special
         if not called and self._generates(function) and function.name not in ("main", "run", "cli"):
             return Where(Scope.PER_CALL, f"in `{name}`, which also generates")
         return Where(Scope.UNKNOWN, f"in `{name}`, which this file does not call at start")
+
+    def _started_or_forward(self, function: Function, name: str) -> Where | None:
+        if self._is_started(function):
+            loop = self._restarting_loop(function)
+            if loop is not None:
+                return Where(Scope.LOOP, f"in `{name}`, started anew in the loop at line {loop.lineno}")  # type: ignore[attr-defined]
+            return Where(Scope.ONCE, f"in `{name}`, started once")
+        if function.name == "forward" and isinstance(self._module.parents[function], ast.ClassDef):
+            return Where(Scope.PER_CALL, f"in `{name}`, which runs for each token")
+        return None
 
     def _calls(self, call: ast.Call, function: Function) -> bool:
         if isinstance(call.func, ast.Name):
@@ -145,39 +139,27 @@ class Reach:
         return False
 
     def _is_handler(self, function: Function) -> bool:
-        arguments = [argument.arg for argument in function.args.args]
-        if function.name in _HANDLER_NAMES or arguments == ["event", "context"]:
-            return True
-        for decorator in function.decorator_list:
-            is_method = isinstance(decorator, ast.Call) or _last_name(decorator) in ("task", "shared_task", "event")
-            is_mock = self._module.resolve(decorator).startswith(("unittest", "mock"))
-            if is_method and not is_mock and _last_name(decorator) in _HANDLER_DECORATORS:
-                return True
-        return any(self._registers(node, function) for node in self._references(function))
-
-    def _registers(self, reference: ast.Name, function: Function) -> bool:
-        parent = self._module.parents[reference]
-        if isinstance(parent, ast.Dict):
-            return any(constant(key) == "handler" for key in parent.keys)
-        if isinstance(parent, ast.keyword):
-            if parent.arg in ("fn", "handler", "callback", "on_message_callback"):
-                return True
-            parent = self._module.parents[parent]
-        return (
-            isinstance(parent, ast.Call)
-            and reference is not parent.func
-            and bool(_last_name(parent.func) in _REGISTERING)
-            and function.name == reference.id
-        )
+        return entries.is_handler(self._module, function, self._references(function))
 
     def _is_started(self, function: Function) -> bool:
         for reference in self._references(function):
             parent = self._module.parents[reference]
             if isinstance(parent, ast.keyword):
                 parent = self._module.parents[parent]
-            if isinstance(parent, ast.Call) and _last_name(parent.func) in _STARTING:
+            if isinstance(parent, ast.Call) and last_name(parent.func) in _STARTING:
                 return True
         return False
+
+    def _restarting_loop(self, function: Function) -> ast.AST | None:
+        """The outer loop around a loop that starts processes.
+
+        One process for each GPU is one load each; one for each GPU and data set is not.
+        """
+        for reference in self._references(function):
+            loops = [parent for parent in self._module.ancestors(reference) if isinstance(parent, ast.For | ast.While)]
+            if len(loops) > 1:
+                return loops[-1]
+        return None
 
     def _references(self, function: Function) -> list[ast.Name]:
         return self._uses.get(function.name, [])
@@ -242,12 +224,3 @@ def _is_main_guard(node: ast.AST) -> bool:
         return False
     sides = [node.test.left, *node.test.comparators]
     return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
-
-
-def _last_name(node: ast.AST) -> str:
-    """`get` of `@app.get("/x")`, `lru_cache` of `@functools.lru_cache(maxsize=1)`."""
-    if isinstance(node, ast.Call):
-        node = node.func
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import PurePath
 
 from remediate.script.facts import AllocatorSite, CallSite, CompileSite, Device, Load, Note
@@ -15,9 +15,11 @@ from remediate.script.reading.values import device_of
 
 ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "NVIDIA_VISIBLE_DEVICES")
-_GUARDS = ("torch.no_grad", "torch.inference_mode")
 INITS = ("torch.cuda.init", "torch.cuda._lazy_init")
-CLEARS = ("torch.cuda.empty_cache", "gc.collect")
+CLEARS = ("torch.cuda.empty_cache", "torch.mps.empty_cache", "torch.xpu.empty_cache", "gc.collect")
+_GENERATING = ("generate", "stream_generate")
+"""Methods that find the inner model's own forward pass; `stream_generate` is what mix-ins for streaming are called."""
+
 _HARMLESS = frozenset(("print", "type", "id", "len", "hasattr", "isinstance", "getattr", "repr", "str", "sum", "next"))
 # fmt: off
 _PROCESS_MODULES = frozenset((
@@ -146,13 +148,6 @@ def calls_of(module: Module, reach: Reach, names: Collection[str]) -> tuple[Call
     return tuple(_call_site(module, reach, call, dotted) for call, dotted in found if dotted in names)
 
 
-def guard_sites(module: Module, reach: Reach) -> tuple[CallSite, ...]:
-    """Every mention of `no_grad` and `inference_mode`, as a decorator or in a `with`."""
-    names = [node for node in module.every(ast.expr) if isinstance(node, ast.Attribute | ast.Name)]
-    found = ((node, module.resolve(node)) for node in names)
-    return tuple(_call_site(module, reach, node, dotted) for node, dotted in found if dotted in _GUARDS)
-
-
 def benchmark_sites(module: Module, reach: Reach) -> tuple[CallSite, ...]:
     """Assignments of True to `torch.backends.cudnn.benchmark`."""
     return tuple(
@@ -184,6 +179,7 @@ def _call_site(module: Module, reach: Reach, node: ast.expr | ast.stmt, what: st
         scope=reach.where(node).scope,
         text=module.text(node),
         is_cleanup=is_cleanup,
+        function=module.qualified_name(module.function_of(node)),
     )
 
 
@@ -213,6 +209,7 @@ def allocator_sites(module: Module) -> tuple[AllocatorSite, ...]:
                 variable=str(node.value),
                 value=str(constant(value) or ""),
                 is_early=is_early,
+                function=module.qualified_name(module.function_of(statement)),
             )
         )
     return tuple(found)
@@ -238,7 +235,7 @@ def compile_sites(module: Module, tracks: Tracks) -> tuple[CompileSite, ...]:
         if not form:
             continue
         if target not in dead:
-            dead[target] = _is_only_generated(module, target)
+            dead[target] = _is_only_generated(module, target, call)
         start, end = module.span(call)
         found.append(
             CompileSite(
@@ -269,20 +266,29 @@ def _compile_form(module: Module, tracks: Tracks, call: ast.Call) -> tuple[str, 
     return "", ""
 
 
-def _is_only_generated(module: Module, name: str) -> bool:
+def _is_only_generated(module: Module, name: str, made: ast.Call) -> bool:
     """Whether a compiled wrapper is used for `generate` and nothing that would run the compiled forward pass."""
     if not name:
         return False
-    is_generated = False
-    for node in module.uses.get(name, ()):
+    for node in _uses_after(module, name, made):
         parent = module.parents[node]
         if isinstance(parent, ast.Attribute):
-            is_generated |= parent.attr == "generate"
             if parent.attr in ("forward", "__call__", "compile"):
                 return False
         elif _runs_it(module, node, parent):
             return False
-    return is_generated
+    parents = (module.parents[node] for node in module.uses.get(name, ()))
+    return any(isinstance(parent, ast.Attribute) and parent.attr in _GENERATING for parent in parents)
+
+
+def _uses_after(module: Module, name: str, made: ast.Call) -> Iterator[ast.expr]:
+    """Uses of a name that can see what `made` bound to it: not those above it in the same function, without a loop."""
+    function = module.function_of(made)
+    in_loop = any(isinstance(parent, ast.For | ast.While) for parent in module.ancestors(made))
+    for node in module.uses.get(name, ()):
+        is_above = module.function_of(node) is function and node.lineno < made.lineno
+        if in_loop or not is_above:
+            yield node
 
 
 def _runs_it(module: Module, node: ast.expr, parent: ast.AST) -> bool:

@@ -7,8 +7,10 @@ how these scripts are written; where that is too simple the rules see several lo
 from __future__ import annotations
 
 import ast
+import re
 
-from remediate.script.reading.module import Function, Module, constant, keyword
+from remediate.script.reading.module import Function, Module, keyword
+from remediate.script.reading.values import assigned_values
 
 _CHAIN = frozenset(
     (
@@ -34,6 +36,16 @@ _ENCODING = frozenset(
     ("encode", "encode_plus", "batch_encode_plus", "apply_chat_template", "pad", "prepare_seq2seq_batch")
 )
 _TRANSPARENT = frozenset(("items", "values", "copy"))
+_CONVERTING = frozenset(("str", "dict", "list"))
+"""Calls that carry their argument on; `str(ids)` is a fault of its own, and its ids are on a device all the same."""
+
+_OTHER_FRAMEWORK = re.compile(r"(TF|Flax)[A-Z]")
+"""transformers' classes for TensorFlow and JAX: `device_map`, torch dtypes and `torch.compile` are nothing to them."""
+
+_OPTIONS = frozenset(("args", "opt", "opts", "options", "config", "cfg", "settings", "flags"))
+
+_NAME_OF_A_MODEL = re.compile(r"(?i:.*(name|path|id|dir|folder|repo|checkpoint|ckpt|hub|str))|[A-Z0-9_]+")
+"""Names that hold a model's name or path rather than the model, where nothing else tells."""
 
 
 def loader_class(module: Module, call: ast.Call) -> str:
@@ -50,6 +62,8 @@ def is_model_class(name: str) -> bool:
     """Whether a transformers class carries weights: not a tokenizer, processor or configuration."""
     last = name.rsplit(".", 1)[-1]
     if any(word in last for word in ("Tokenizer", "Processor", "Config", "FeatureExtractor")):
+        return False
+    if _OTHER_FRAMEWORK.match(last):
         return False
     return "Model" in last or "For" in last
 
@@ -79,7 +93,7 @@ class Tracks:
                 self.loads.append(call)
             elif name and is_tokenizer_class(name):
                 self.tokenizers.append(call)
-            elif name and is_model_class(name):
+            elif (name and is_model_class(name)) or self._is_pickled_model(call):
                 self.loads.append(call)
         self._loads = frozenset(self.loads)
         self._sources = self._loads.union(self.tokenizers)
@@ -88,6 +102,15 @@ class Tracks:
         self.inputs: dict[tuple[Function | None, str], ast.Call] = {}
         self._follow_models()
         self._follow_inputs()
+
+    def _is_pickled_model(self, call: ast.Call) -> bool:
+        """`model = torch.load(path)` of a whole model: the name that it is bound to generates."""
+        if self.module.resolve(call.func) != "torch.load":
+            return False
+        target = self.target_of(call)
+        uses = self.module.uses.get(target, ()) if target else ()
+        parents = (self.module.parents[use] for use in uses)
+        return any(isinstance(parent, ast.Attribute) and parent.attr == "generate" for parent in parents)
 
     def target_of(self, node: ast.expr) -> str:
         """What an expression's result is bound to, through method chains and wrappers; empty when not plainly."""
@@ -150,7 +173,9 @@ class Tracks:
     def encoding_of(self, node: ast.expr) -> ast.Call | None:
         """The tokenizer call whose result, or part of it, an expression stands for."""
         while True:
-            if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CONVERTING:
+                node = node.args[0] if len(node.args) == 1 else node.func
+            elif isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
                 known = self.inputs.get((self.module.function_of(node), self.module.text(node)))
                 if known is not None:
                     return known
@@ -205,4 +230,36 @@ def wrapped_model(module: Module, call: ast.Call) -> ast.expr | None:
     """The model object that a pipeline is built around; None when it loads one by name."""
     position = 1 if module.resolve(call.func).endswith("pipeline") else 0
     value = keyword(call, "model") or (call.args[position] if len(call.args) > position else None)
-    return None if value is None or isinstance(constant(value), str) else value
+    return None if value is None or _is_text(module, value) else value
+
+
+def _is_text(module: Module, node: ast.expr) -> bool:
+    """Whether an expression is a model's name or path: a text, or something that is named like one."""
+    if isinstance(node, ast.Constant | ast.JoinedStr):
+        return True
+    if isinstance(node, ast.BoolOp | ast.IfExp):
+        choices = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
+        return any(_is_text(module, value) for value in choices)
+    if isinstance(node, ast.Call):
+        return module.resolve(node.func) in ("os.getenv", "os.environ.get", "os.path.join")
+    if isinstance(node, ast.Subscript):
+        return _is_text(module, node.value) or module.text(node.value).lower() in _OPTIONS
+    return isinstance(node, ast.Name | ast.Attribute) and _is_text_name(module, node)
+
+
+def _is_text_name(module: Module, node: ast.Name | ast.Attribute) -> bool:
+    """By the annotation of an argument, else by the values that the name is given, else by the name itself."""
+    argument = next((a for a in module.every(ast.arg) if isinstance(node, ast.Name) and a.arg == node.id), None)
+    if argument is not None and isinstance(argument.annotation, ast.Name):
+        return argument.annotation.id == "str"
+    values = assigned_values(module, node)
+    if values and not any(isinstance(value, ast.Name | ast.Attribute) for value in values):
+        return all(_is_text(module, value) for value in values)
+    last = node.id if isinstance(node, ast.Name) else node.attr
+    return bool(_NAME_OF_A_MODEL.fullmatch(last)) or _is_option(node)
+
+
+def _is_option(node: ast.expr) -> bool:
+    """`args.model`, `settings.model`: options are texts."""
+    base = node.value if isinstance(node, ast.Attribute) else None
+    return isinstance(base, ast.Name) and base.id.lower() in _OPTIONS

@@ -14,6 +14,9 @@ from remediate.script.rules import (
     scr007_cache_clear,
     scr008_allocator,
     scr009_cuda_init,
+    scr010_guard,
+    scr015_guard_reach,
+    scr016_compiled_generate,
 )
 from remediate.script.rules.base import Rule
 
@@ -30,9 +33,23 @@ RULES: tuple[Rule, ...] = (
     scr007_cache_clear.RULE,
     scr008_allocator.RULE,
     scr009_cuda_init.RULE,
-    advice.GUARD,
+    scr010_guard.RULE,
     advice.WARM_UP,
     advice.LAZY,
     advice.REVISION,
     advice.BENCHMARK,
+    scr015_guard_reach.RULE,
+    scr016_compiled_generate.RULE,
 )
+
+# fmt: off
+_BY_COST = (
+    "SCR000", "SCR001", "SCR002", "SCR016", "SCR003", "SCR004", "SCR005", "SCR006", "SCR007", "SCR008", "SCR009",
+    "SCR015", "SCR010", "SCR012", "SCR011", "SCR013", "SCR014",
+)
+# fmt: on
+
+
+def rank(code: str) -> int:
+    """Place of a rule by what its fault costs: a reload first, what holds for nearly every script last."""
+    return _BY_COST.index(code)

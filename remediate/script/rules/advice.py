@@ -1,6 +1,6 @@
-"""SCR010 to SCR014: worth one line for each file, and never worth an edit.
+"""SCR011 to SCR014: worth one line for each file, and never worth an edit.
 
-Four of them hold for more than nine in ten of the scripts that were read for this; at the weight of a reload they
+They hold for more than nine in ten of the scripts that were read for this; at the weight of a reload they
 would bury it.
 """
 
@@ -15,15 +15,6 @@ from remediate.script.rules.base import Rule, Verdict, Wanted, advice
 
 _HUB_NAME = re.compile(r"""["'][\w.-]+/[\w.-]+["']""")
 _STARTING = (Scope.MODULE, Scope.MAIN, Scope.ONCE, Scope.HOOK, Scope.CONSTRUCTOR)
-
-
-def check_guard(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
-    """The forward pass is called without any guard in the file."""
-    del wanted
-    calls = [run for run in file.generates if run.form == "call"]
-    if calls and not file.guards:
-        reason = "a forward pass keeps what a backward pass would need"
-        yield advice(calls[0].line, "calls the model without `inference_mode` or `no_grad`", reason)
 
 
 def check_warm_up(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
@@ -61,19 +52,6 @@ def check_benchmark(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
         yield advice(file.cudnn_benchmark[0].line, "`cudnn.benchmark` does nothing for this model", reason)
 
 
-GUARD = Rule(
-    Explanation(
-        code="SCR010",
-        title="The model is called without an inference guard",
-        what="Whether the forward pass is called directly in a file that has neither `inference_mode` nor `no_grad`. "
-        "`generate` and pipelines guard themselves and are not meant.",
-        why="Without a guard each forward pass keeps its activations. A guard follows the thread: a decorator on a "
-        "function that starts a thread, or on an `async def`, does nothing for the work inside.",
-        fix="Nothing is edited. Put `with torch.inference_mode():` around the call, in the thread that makes it.",
-        sources=("tested with torch 2.14.1 and transformers 5.24.0", "pytorch#103132"),
-    ),
-    check_guard,
-)
 WARM_UP = Rule(
     Explanation(
         code="SCR011",
@@ -85,6 +63,7 @@ WARM_UP = Rule(
         sources=("measured on an H200, torch 2.11",),
     ),
     check_warm_up,
+    is_advice=True,
 )
 LAZY = Rule(
     Explanation(
@@ -96,6 +75,7 @@ LAZY = Rule(
         "the server's start hook.",
     ),
     check_lazy,
+    is_advice=True,
 )
 REVISION = Rule(
     Explanation(
@@ -107,6 +87,7 @@ REVISION = Rule(
         sources=("transformers documentation of from_pretrained, revision",),
     ),
     check_revision,
+    is_advice=True,
 )
 BENCHMARK = Rule(
     Explanation(
@@ -119,4 +100,5 @@ BENCHMARK = Rule(
         sources=("PyTorch notes on randomness", "measured on an H200, torch 2.11, transformers 5.17"),
     ),
     check_benchmark,
+    is_advice=True,
 )

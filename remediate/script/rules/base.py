@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -11,6 +12,8 @@ from remediate.profile.schema import ScriptWish
 from remediate.script.facts import Device, FileFacts, Load, Note
 from remediate.script.reading.module import Module
 from remediate.script.source import Edit
+
+ENABLE_UNSAFE = "look at it with `--unsafe-fixes`, which makes this edit too"
 
 MIN_BFLOAT16_CAPABILITY = (8, 0)
 """Ampere; below it bfloat16 is emulated (CUDA C++ Programming Guide, arithmetic instructions by compute capability)."""
@@ -22,10 +25,12 @@ class Wanted(msgspec.Struct, frozen=True):
     Attributes:
         wish: the profile's wish.
         announced: versions and devices as planned: `distribution:transformers` -> `4.36.2`.
+        is_unsafe: fixes that may change what a script means are made too.
     """
 
     wish: ScriptWish
     announced: Mapping[str, str]
+    is_unsafe: bool = False
 
     def has(self, distribution: str) -> bool:
         """Whether a distribution is installed or planned."""
@@ -74,8 +79,23 @@ class Verdict(msgspec.Struct, frozen=True):
     """Last line of the place, for an ignoring comment; 0 means `line`."""
 
 
+class Safety(enum.StrEnum):
+    """What has to hold before an edit is made."""
+
+    SAFE = "safe"
+    """It can't change what the script means."""
+    CHECKED = "needs a check"
+    """It could in some scripts; the check was made on this one and holds."""
+    UNSAFE = "may change what the script means"
+    """The file alone does not show that it is right: made with `--unsafe-fixes` only."""
+
+
 class Fix(msgspec.Struct, frozen=True):
-    """Edits that belong together, with how to show them."""
+    """Edits that belong together, with how to show them.
+
+    Attributes:
+        check: what was checked on this script, or for an unsafe fix what can't be.
+    """
 
     line: int
     edits: tuple[Edit, ...]
@@ -83,6 +103,13 @@ class Fix(msgspec.Struct, frozen=True):
     after: str
     reason: str
     end_line: int = 0
+    safety: Safety = Safety.CHECKED
+    check: str = ""
+
+    def withheld(self) -> Held:
+        """What is said of the fix where unsafe ones are not asked for."""
+        because = f"it may change what the script means: {self.check}"
+        return Held(self.line, f"change {self.before} to {self.after}", because, ENABLE_UNSAFE, self.end_line)
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -96,11 +123,21 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule. `check` needs the facts alone; `fix` needs the parsed file that the facts were read from."""
+    """One rule.
+
+    Attributes:
+        check: needs the facts alone.
+        fix: needs the parsed file that the facts were read from.
+        needs_load: False where the rule also speaks of a file that runs a model which is loaded elsewhere; what it
+            says there is advice, and nothing is edited.
+        is_advice: nothing that it says makes `verify` fail.
+    """
 
     explanation: Explanation
     check: Callable[[FileFacts, Wanted], Iterable[Verdict]]
     fix: Callable[[FileFacts, Module, Wanted], Iterable[Fix | Held]] | None = None
+    needs_load: bool = True
+    is_advice: bool = False
 
     @property
     def code(self) -> str:
@@ -125,7 +162,7 @@ def same(line: int, summary: str, observed: str = "", wanted: str = "") -> Verdi
 
 def device_of_load(file: FileFacts, load: Load) -> Device:
     """Where a model ends up. Without any placement transformers leaves it on the CPU."""
-    if load.has_open_keywords or "model_kwargs" in load.keywords or file.placed_elsewhere:
+    if load.has_open_keywords or "model_kwargs" in load.keywords or file.placed_elsewhere or load.kind == "pickle":
         return Device.UNKNOWN
     devices = [placement.device for placement in load.placements]
     if not devices:

@@ -10,14 +10,22 @@ from remediate.script import edits
 from remediate.script.facts import FileFacts, Load, Scope
 from remediate.script.reading.module import Module
 from remediate.script.reading.values import is_constant
+from remediate.script.rules import loader_call
 from remediate.script.rules.base import Fix, Held, Rule, Verdict, Wanted
 from remediate.script.source import Edit
 
 _WHY = (
     "a reload costs seconds each time (2.4 to 2.6 s for 7 billion bfloat16 weights on an H200) and doubles the memory"
 )
+_CHECK = "one process; every argument is constant; nothing else runs before it or is bound by it"
 _HEAD_LENGTH = 60
 _BY_HAND = "load it once at module level or in the server's start hook, and pass it to the function"
+
+_BY_HAND_CACHE = (
+    "keep the models in a small cache: a function with `functools.lru_cache(maxsize=2)` and a lock around its call; "
+    "a cache without a limit fills the memory"
+)
+_BY_HAND_STREAMLIT = "put the load into a function with `@st.cache_resource`"
 
 
 def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
@@ -57,12 +65,45 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
             continue
         call = module.call_at(load.start, load.end)
         function = module.function_of(call) if call else None
+        outer = loader_call.loader_call(module, function) if isinstance(function, ast.FunctionDef) else None
+        if outer is not None and isinstance(function, ast.FunctionDef) and not file.multiprocess:
+            yield _move_call(module, function, outer, load)
+            continue
         obstacle = _obstacle(file, module, load, function)
         if obstacle or not isinstance(function, ast.FunctionDef):
-            yield Held(load.line, "move the load out of the request path", obstacle, _BY_HAND, load.end_line)
+            yield _held(load, obstacle)
         else:
             yield _hoist(module, function, load)
             return
+
+
+def _move_call(
+    module: Module, loader: ast.FunctionDef, outer: tuple[ast.FunctionDef, ast.Assign], load: Load
+) -> Fix | Held:
+    """The fix that moves the loading function's call, or why it can't be moved."""
+    caller, statement = outer
+    obstacle = loader_call.obstacle(module, loader, caller, statement)
+    line, last = statement.lineno, statement.end_lineno or statement.lineno
+    if obstacle:
+        return _held(load, obstacle)
+    return Fix(
+        line=line,
+        edits=loader_call.moved(module, caller, statement),
+        before=f"`{loader.name}` called for each call of `{caller.name}`",
+        after=f"called once, at module level before `{caller.name}`",
+        reason=_WHY,
+        end_line=last,
+        check=_CHECK,
+    )
+
+
+def _held(load: Load, obstacle: str) -> Held:
+    by_hand = _BY_HAND
+    if "depends on" in obstacle:
+        by_hand = _BY_HAND_CACHE
+    elif "Streamlit" in load.because:
+        by_hand = _BY_HAND_STREAMLIT
+    return Held(load.line, "move the load out of the request path", obstacle, by_hand, load.end_line)
 
 
 def _obstacle(file: FileFacts, module: Module, load: Load, function: ast.stmt | None) -> str:
@@ -175,6 +216,7 @@ def _hoist(module: Module, function: ast.FunctionDef, load: Load) -> Fix:
         after=f"loaded once, at module level before `{function.name}`",
         reason=_WHY,
         end_line=load.end_line,
+        check=_CHECK,
     )
 
 
@@ -193,14 +235,16 @@ RULE = Rule(
     Explanation(
         code="SCR001",
         title="The model is loaded more than once",
-        what="Where the model is loaded, and whether that place is reached from a request handler, from a loop, or by "
-        "each call of a function that also generates.",
+        what="Where the model is loaded, and whether that place is reached from a request handler (of web frameworks, "
+        "model servers, task queues, serverless functions, bots, UIs), from a loop, by each call of a function that "
+        "also generates, or by Streamlit, which runs the whole script again for each interaction.",
         why="A reload of 7 billion bfloat16 weights takes 2.4 to 2.6 s on an H200. While the old model is still bound, "
         "reserved memory doubles (12.9 to 25.8 GiB) and stays so. In 8 reloads generation itself did not slow down: "
         "the cost is the reload and the risk to run out of memory.",
         fix="A load with constant arguments in a plain function of a single-process script is moved to module level, "
-        "together with the tokenizer beside it. Everything else is reported with the reason and left to a person: a "
-        "load that depends on the request needs a small cache with a lock.",
+        "together with the tokenizer beside it; so is the call of a function that does nothing but load. Everything "
+        "else is reported with the reason and left to a person: a load that depends on the request needs a small cache "
+        "with a lock.",
         sources=("measured on an H200, torch 2.11, transformers 5.17",),
     ),
     check,

@@ -32,12 +32,18 @@ def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
                 observed="CPU",
                 wanted="cuda",
                 reason=wanted.why("device", _WHY),
+                is_advice=_is_one_of_many(file, load),
                 end_line=load.end_line,
             )
         elif device in (Device.CUDA, Device.AUTO):
             yield same(load.line, f"places the model on the GPU ({load.placements[-1].text})", str(device), "cuda")
         else:
             yield _unclear(file, load, device)
+
+
+def _is_one_of_many(file: FileFacts, load: Load) -> bool:
+    """A branch among others that load other models: placing one of them is the author's to decide."""
+    return load.is_conditional and len(file.models) > 1
 
 
 def _unclear(file: FileFacts, load: Load, device: Device) -> Verdict:

@@ -36,6 +36,8 @@ def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
     if wanted.wish.dtype is None:
         return
     for load in file.models:
+        if load.kind == "pickle":
+            continue  # it has the dtype that it was saved with
         if load.dtype in _FLOAT32:
             summary = f"states float32 ({load.dtype}); left alone, for it may be meant so"
             yield Verdict(load.line, Outcome.DIFFERS, summary, load.dtype, wanted.dtype, (), _WHY, True, load.end_line)
@@ -74,7 +76,7 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
     if wanted.wish.dtype is None:
         return
     for load in file.models:
-        is_open = load.has_open_keywords or load.dtype_how
+        is_open = load.has_open_keywords or load.dtype_how or load.kind == "pickle"
         if is_open or _takes_checkpoint_dtype(load, wanted) or device_of_load(file, load) is Device.CPU:
             continue
         call = module.call_at(load.start, load.end)

@@ -66,6 +66,12 @@ def _reason_to_leave(file: FileFacts, wanted: Wanted) -> str:
         return f"the script chooses its GPUs itself ({describe(file.environment)})"
     if any(note.what == "LOCAL_RANK" for note in file.placed_elsewhere):
         return "one process runs for each GPU"
+    return _reason_in_loads(file, wanted)
+
+
+def _reason_in_loads(file: FileFacts, wanted: Wanted) -> str:
+    if any(site.form in ("forward", "in place") for site in file.compiles):
+        return "the script compiles its model, and so warms up by itself"
     if not all(load.scope in _AT_START for load in file.models):
         return f"the model is not loaded at start ({file.models[0].because})"
     if wanted.wish.device is None or not all(_is_for_gpu(file, load) for load in file.models):
