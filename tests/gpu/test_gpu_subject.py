@@ -171,6 +171,7 @@ def test_announcements_name_all_boards_and_the_lowest_capability() -> None:
         "gpu:driver_version": "580.159.04",
         "gpu:cuda_driver_version": "13.0",
         "gpu:compute_capability": "8.6",
+        "gpu:compute_capabilities": "8.6\n9.0\n10.0",
     }
 
 
