@@ -68,11 +68,11 @@ def plan(facts: Facts, profile: ResolvedProfile | str | None = None, *, unsafe_f
         facts: from `observe`, or from a document of another host.
         profile: a loaded profile, a name or path; None takes what the folder's configuration names, else the shipped
             one that fits the host.
+        unsafe_fixes: also plan script edits that may change what a script means.
 
     Raises:
         ProfileError: the profile can't be used, or none fits.
     """
-        unsafe_fixes: also plan script edits that may change what a script means.
     config = config_of(facts.request)
     resolved, choice = choose_profile(facts, profile, config)
     settings = msgspec.structs.replace(config.settings, unsafe_fixes=unsafe_fixes)
