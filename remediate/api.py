@@ -35,6 +35,7 @@ def observe(
     board: str | None = None,
     only: Iterable[str] = (),
     state_dir: str | Path | None = None,
+    sample_s: float = 0.0,
 ) -> Facts:
     """Facts of a sandbox folder and its host, as `remediate facts` gives them.
 
@@ -47,6 +48,7 @@ def observe(
         board: name or path of a simulated board, in place of the real GPUs.
         only: names of the subjects to look at; empty means all.
         state_dir: state folder with the ledger of earlier runs; None means the default one.
+        sample_s: seconds for which the GPUs are read again and again; 0 reads them once.
 
     Raises:
         ObserveError: something that was named explicitly does not exist or can't be read.
@@ -56,7 +58,7 @@ def observe(
         folder, python=python, scripts=scripts, requirements=requirements, gpus=gpus, board=board, only=only
     )
     config = load_config(Path(asked.folder))
-    request = config.fill(asked)
+    request = msgspec.structs.replace(config.fill(asked), sample_s=sample_s)
     facts = observe_request(request, config.settings, _store(state_dir).ledger(read_boot_id()))
     return msgspec.structs.replace(facts, choices=config.choices + facts.choices)
 

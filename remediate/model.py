@@ -84,6 +84,8 @@ class Request(msgspec.Struct, frozen=True):
     """Path of a board file to use instead of the real GPUs."""
     only: tuple[str, ...] = ()
     """Names of the subjects to look at; empty means all."""
+    sample_s: float = 0.0
+    """Seconds for which the GPUs are read again and again. Of the facts only: a plan asks for no sample."""
 
 
 class Facts(msgspec.Struct, frozen=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from remediate._version import __version__
 from remediate.model import SCHEMA_VERSION, Artifact, Change, Facts, Finding, Plan, Withheld
 from remediate.profile.load import ResolvedProfile
@@ -48,7 +50,7 @@ def make_plan(facts: Facts, resolved: ResolvedProfile, settings: Settings | None
         tool_version=__version__,
         profile_name=resolved.profile.name,
         profile_sha256=resolved.sha256,
-        request=facts.request,
+        request=msgspec.structs.replace(facts.request, sample_s=0.0),
         choices=facts.choices,
         findings=tuple(findings),
         changes=tuple(changes),

@@ -9,15 +9,20 @@ from remediate.gpu.judgement import (
     BLOCKED,
     CLOCKS,
     COMPUTE_MODE,
+    FOREIGN_LOCK,
     LOST,
     MODULE_POWER,
     NO_DRIVER,
     NOT_MET,
     PERSISTENCE,
+    POWER_CAP,
     POWER_LIMIT,
     PROCESSES,
+    STUCK,
     THROTTLED,
+    UNCLEAR_READINGS,
 )
+from remediate.gpu.judgement import POWER_BRAKE as POWER_BRAKE_CODE
 from remediate.model import Explanation
 
 _NVML = "nvml.h, CUDA 13.3"
@@ -83,14 +88,15 @@ _PAGES = (
     ),
     Explanation(
         THROTTLED,
-        "clocks are held down now",
-        "the clocks event reasons of one moment with temperatures, draw and limit of the same moment",
+        "clocks are held down by heat or by the hardware",
+        "the clocks event reasons with temperatures, thresholds, draw and clock of the same moment; with `--sample "
+        "SECONDS` the share of time by readings and by the driver's counters",
         "a thermal reason means that the GPU or its memory is above its maximum operating temperature: the memory may "
-        "be hot while the core reads 70 C. A power cap counts only near the limit, for its bit is also set at idle. A "
-        "single sample of a power brake is common noise on some platforms",
-        "advice only, for no setting cures all of it: improve the airflow; lower the power limit against heat, raise "
-        "it against a power cap; have the power supply looked at after repeated brakes",
-        (f"{_NVML}, nvmlClocksEventReasons", "NVIDIA/NVSentinel#1666", "nvidia_gpu_exporter captures, driver 595"),
+        "be hot while the core reads 70 C. Thresholds come from the device, absolute or as margins; the margin follows "
+        "the hottest sensor and is not maximum operating minus core temperature",
+        "advice only: improve the airflow first. A lower power limit brings heat down at the price of clock; where the "
+        "limit is lowered already, a further cut is no cure",
+        (f"{_NVML}, nvmlClocksEventReasons", "rammsguns/llm-rig#100"),
     ),
     Explanation(
         NOT_MET,
@@ -120,6 +126,55 @@ _PAGES = (
         "nothing is changed, and the rest of the plan is done. The commands for the one who can are printed, and "
         "`apply` exits with 4",
         ("NVIDIA/nvidia-docker#495", f"{_SMI}, Known Issues", "triton-inference-server/tensorrtllm_backend#363"),
+    ),
+    Explanation(
+        POWER_CAP,
+        "clocks are held down by a power limit",
+        "the power cap's bit and counter together with the draw and the enforced limit",
+        "the bit is also set at idle, and its counter grows on boards that draw a third of their limit, so that it "
+        "only counts near the limit. Far below it on a busy GPU, another limiter is at work that no call names",
+        "advice only: near the limit, a higher `power_limit_w` where the board accepts one; far below it, look at the "
+        "board's power cabling, the controller's cap and the host's power budget",
+        (
+            "nvidia_gpu_exporter captures, drivers 595",
+            "noonghunna/club-3090#104",
+            "l4rz/reverse-engineering-dell-idrac-to-get-rid-of-gpu-throttling#3",
+        ),
+    ),
+    Explanation(
+        POWER_BRAKE_CODE,
+        "an external power brake",
+        "the power brake's bit over a sample; one reading alone is not called a fault",
+        "the power supply or the board controller asks for less power, and the clocks are cut by half or more. On some "
+        "platforms half of the nodes show it for a moment at some time",
+        "no setting fixes it: look at the power supply, its cables, the rack's power and the controller's cap",
+        ("NVIDIA/NVSentinel#1666", "NVIDIA/NVSentinel#1668", f"{_NVML}, nvmlClocksEventReasonHwPowerBrakeSlowdown"),
+    ),
+    Explanation(
+        UNCLEAR_READINGS,
+        "readings that nothing can be concluded from",
+        "flags with the readings that should go with them; bits that have no name; a reading that failed once",
+        "a slowdown at full clock with a wide thermal margin contradicts itself, and advice on it would be wrong",
+        "nothing is concluded. Read again, with `--sample 10`; report it when it stays",
+        ("leptonai/gpud test data, driver 535.183.01", "fangq/mcx#18", "Azure/azhpc-diagnostics#77"),
+    ),
+    Explanation(
+        STUCK,
+        "a low clock under load without a reason",
+        "the SM clock of a busy GPU with its highest clock, where no reason is given and no setting explains it",
+        "some boards fall into a low-power state that no software control leaves",
+        "reset a lock that somebody may have set (`nvidia-smi -rgc`); if that changes nothing, no nvidia-smi setting "
+        "is known to help: take the machine off its power supply for a while",
+        ("Blackwellboy/model-serving-minefield#55",),
+    ),
+    Explanation(
+        FOREIGN_LOCK,
+        "a clock that somebody else seems to have locked",
+        "over a sample: an SM clock that stands still, far below its maximum under load or above its minimum at idle",
+        "locks have no getter and set no event reason; a clock that does not move is their only trace. A lock of one "
+        "clock costs idle power: 13.9 W against 3.9 W on a Turing laptop board",
+        "advice only: ask who set it, then `nvidia-smi -i UUID -rgc`; or state the wanted clock in the profile",
+        (f"{_NVML}, nvmlDeviceSetGpuLockedClocks",),
     ),
     Explanation(
         COMPUTE_MODE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +17,9 @@ from remediate.gpu.watched import Note, Stuck, watched
 from remediate.model import Reading, Unknown
 from remediate.subject import Ledger
 
+if TYPE_CHECKING:
+    from remediate.gpu.sampling import Pace
+
 
 def _unheard(step: str) -> None:
     """Where nobody follows the steps."""
@@ -28,17 +31,21 @@ def observe(
     ledger: Ledger | None = None,
     nvml: Nvml | None = None,
     host: Surroundings | None = None,
+    sampling: Sampling | None = None,
 ) -> GpuFacts:
     """Read the driver and the selected devices; all of them for an empty selection.
 
     A device that fails is a `Device` with `lost` set, and the others are read all the same. Without a usable driver
     the facts say why and have no devices. A real driver is asked under a deadline, for it may never answer.
 
+    Args:
+        sampling: read the devices for so long again and again, for shares of time by cause.
+
     Raises:
         ObserveError: a UUID or index was asked for and there is no such device.
     """
     host = host or LiveHost()
-    look = _Look(tuple(selection), host, ledger or Ledger())
+    look = _Look(tuple(selection), host, ledger or Ledger(), sampling or Sampling())
     facts = _read_watched(look) if nvml is None else _read(look, nvml)
     return msgspec.structs.replace(
         facts,
@@ -54,12 +61,21 @@ def find_handle(nvml: Nvml, uuid: str) -> Any:
     return ask(nvml, "nvmlDeviceGetHandleByUUID", uuid)
 
 
+class Sampling(msgspec.Struct, frozen=True):
+    """How long to sample, and the clock to do it by."""
+
+    seconds: float = 0.0
+    pace: Any = None
+    """A `remediate.gpu.sampling.Pace`; None is real time."""
+
+
 class _Look(msgspec.Struct, frozen=True):
     """One look at the driver. Devices in `hung` did not answer before and are not asked again."""
 
     selection: tuple[str, ...]
     host: Surroundings
     ledger: Ledger
+    sampling: Sampling = Sampling()
     hung: Mapping[int, Unknown] = {}
     note: Note = _unheard
     """Told the index of the device that is asked next."""
@@ -109,8 +125,18 @@ def _read_driver(nvml: Nvml, look: _Look) -> GpuFacts:
     )
     handles = {} if isinstance(count, Unknown) else _handles(nvml, count, look)
     wanted = _select(nvml, handles, look)
-    devices = tuple(_read_one(nvml, index, handle, look) for index, handle in handles.items() if index in wanted)
-    return msgspec.structs.replace(driver, devices=devices)
+    devices = {index: _read_one(nvml, index, handle, look) for index, handle in handles.items() if index in wanted}
+    if look.sampling.seconds > 0:
+        devices |= _sample(nvml, devices, handles, look)
+    return msgspec.structs.replace(driver, devices=tuple(devices.values()))
+
+
+def _sample(nvml: Nvml, devices: Mapping[int, Device], handles: Mapping[int, Any], look: _Look) -> dict[int, Device]:
+    from remediate.gpu.sampling import WallClock, sample_devices
+
+    pace: Pace = look.sampling.pace or WallClock()
+    alive = {index: (device, handles[index]) for index, device in devices.items() if device.lost is None}
+    return sample_devices(nvml, alive, look.sampling.seconds, pace, look.note)
 
 
 def _read_one(nvml: Nvml, index: int, handle: Any, look: _Look) -> Device:

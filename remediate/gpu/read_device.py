@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from remediate.gpu.clocktable import ClockTable, pack
 from remediate.gpu.facts import (
     NO_LOCK_KNOWN,
@@ -105,6 +107,37 @@ def read_device(nvml: Nvml, index: int, handle: Any, host: Surroundings, ledger:
     )
 
 
+class Moment(msgspec.Struct, frozen=True):
+    """What is read again and again over a sample, each as in `Device`."""
+
+    active: Reading[int]
+    sm_mhz: Reading[int]
+    draw_w: Reading[float]
+    enforced_w: Reading[float]
+    gpu_c: Reading[int]
+    memory_c: Reading[int]
+    margin_c: Reading[int]
+    utilization_percent: Reading[int]
+    events: Events
+
+
+def read_moment(nvml: Nvml, handle: Any) -> Moment:
+    """The readings of one moment; the mask first and the clock right after it, for they are judged together."""
+    fields = _read_fields(nvml, handle)
+    events = _read_events(nvml, handle, fields)
+    return Moment(
+        active=events.active,
+        sm_mhz=ask(nvml, "nvmlDeviceGetClockInfo", handle, CLOCK_SM),
+        draw_w=_watts(ask(nvml, "nvmlDeviceGetPowerUsage", handle)),
+        enforced_w=_watts(ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)),
+        gpu_c=_read_gpu_temperature(nvml, handle),
+        memory_c=fields[FIELD_MEMORY_TEMPERATURE],
+        margin_c=ask(nvml, "nvmlDeviceGetMarginTemperature", handle),
+        utilization_percent=_attribute(ask(nvml, "nvmlDeviceGetUtilizationRates", handle), "gpu"),
+        events=events,
+    )
+
+
 def read_power_limit(nvml: Nvml, handle: Any) -> Reading[float]:
     """The limit in W that software asked for (NVML: mW)."""
     limit = _watts(ask(nvml, "nvmlDeviceGetPowerManagementLimit", handle))
@@ -173,8 +206,7 @@ def _read_supported_clocks(nvml: Nvml, handle: Any) -> Reading[tuple[ClockTable,
 def _read_temperature(nvml: Nvml, handle: Any, fields: dict[int, Reading[int]]) -> Temperature:
     function = "nvmlDeviceGetTemperatureThreshold"
     return Temperature(
-        # GetTemperature is deprecated in favour of GetTemperatureV, which drivers before 570 lack.
-        gpu_c=ask_first(nvml, ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature"), handle, 0),
+        gpu_c=_read_gpu_temperature(nvml, handle),
         memory_c=fields[FIELD_MEMORY_TEMPERATURE],
         margin_c=ask(nvml, "nvmlDeviceGetMarginTemperature", handle),
         shutdown_c=ask(nvml, function, handle, THRESHOLD_SHUTDOWN),
@@ -186,6 +218,12 @@ def _read_temperature(nvml: Nvml, handle: Any, fields: dict[int, Reading[int]]) 
         max_operating_margin_c=fields[FIELD_MAX_OPERATING_MARGIN],
         memory_max_margin_c=fields[FIELD_MEMORY_MAX_MARGIN],
     )
+
+
+def _read_gpu_temperature(nvml: Nvml, handle: Any) -> Reading[int]:
+    """GetTemperature is deprecated in favour of GetTemperatureV, which drivers before 570 lack."""
+    reading: Reading[int] = ask_first(nvml, ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature"), handle, 0)
+    return reading
 
 
 def _read_events(nvml: Nvml, handle: Any, fields: dict[int, Reading[int]]) -> Events:

@@ -8,12 +8,13 @@ import msgspec
 
 from remediate.gpu.clocks import judge_clocks
 from remediate.gpu.facts import Device, GpuFacts
-from remediate.gpu.health import judge_processes, judge_throttling
+from remediate.gpu.health import judge_foreign_lock, judge_processes
 from remediate.gpu.judgement import LOST, NO_DRIVER, Judgement, first_unknown
 from remediate.gpu.modes import judge_compute_mode, judge_persistence_mode
 from remediate.gpu.nvml import commands_after, hint_for
 from remediate.gpu.obstacles import find_obstacle, hold_back
 from remediate.gpu.power import judge_module_power_limit, judge_power_limit
+from remediate.gpu.throttle import judge_throttling
 from remediate.gpu.wishes import has_wishes, wishes_of
 from remediate.model import Outcome, Unknown, UnknownKind
 from remediate.profile.schema import GpuFor, GpuWish
@@ -55,7 +56,7 @@ def _judge_device(facts: GpuFacts, device: Device, wish: GpuWish, is_root: bool)
     obstacle = find_obstacle(facts, device, is_root)
     if obstacle is not None:
         settings = hold_back(device, settings, obstacle)
-    return (*settings, *judge_throttling(device), *judge_processes(device))
+    return (*settings, *judge_throttling(device), *judge_foreign_lock(device), *judge_processes(device))
 
 
 def _no_device(facts: GpuFacts, has_wish: bool) -> Judgement:

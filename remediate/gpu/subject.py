@@ -34,15 +34,20 @@ class GpuSubject:
     def observe(self, request: Request, settings: Settings, ledger: Ledger, begun: Begun | None = None) -> Observed:
         """The real GPUs, or the simulated board that the request names."""
         from remediate.gpu.boot.observe import observe_boot
-        from remediate.gpu.observe import observe
+        from remediate.gpu.observe import Sampling, observe
 
         boot = observe_boot(request, ledger)
         if request.board is None:
-            return Observed(msgspec.structs.replace(observe(request.gpus, ledger=ledger), boot=boot))
-        from remediate.gpu.board import Board, BoardHost, SimulatedNvml
+            read = observe(request.gpus, ledger=ledger, sampling=Sampling(request.sample_s))
+            return Observed(msgspec.structs.replace(read, boot=boot))
+        from remediate.gpu.board import Board, BoardHost, BoardPace, SimulatedNvml
 
-        facts = Board.load(request.board).facts
-        read = observe(request.gpus, ledger=ledger, nvml=SimulatedNvml(facts), host=BoardHost(facts))
+        board = Board.load(request.board)
+        nvml = SimulatedNvml(board.facts)
+        # A recording stands still: reading it again would make shares of time out of one moment.
+        seconds = 0.0 if board.file.is_recording else request.sample_s
+        sampling = Sampling(seconds, BoardPace(board, nvml))
+        read = observe(request.gpus, ledger=ledger, nvml=nvml, host=BoardHost(board.facts), sampling=sampling)
         return Observed(msgspec.structs.replace(read, boot=boot))
 
     def explanations(self) -> Mapping[str, Explanation]:

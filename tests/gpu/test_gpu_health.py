@@ -8,9 +8,10 @@ import pytest
 from gpu.support import A100, NOT_SUPPORTED, alter, shipped_device
 
 from remediate.gpu.facts import Process
-from remediate.gpu.health import judge_processes, judge_throttling
+from remediate.gpu.health import judge_processes
 from remediate.gpu.nvml import unknown_for
 from remediate.gpu.reasons import decode, describe
+from remediate.gpu.throttle import judge_throttling
 
 HOT = {"temperature__gpu_c": 70, "temperature__memory_c": 97, "clocks__sm_mhz": 810}
 CASES: list[tuple[str, str, dict[str, Any], list[str]]] = [
@@ -20,14 +21,14 @@ CASES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ("held by applications clocks", A100, {"events__active": 0x2}, []),
     ("sync boost and display", A100, {"events__active": 0x110}, []),
     ("mask can't be read", A100, {"events__active": unknown_for(3)}, []),
-    ("hot memory at 70 C core", A100, {"events__active": 0x20, **HOT}, ["held down by heat"]),
+    ("hot memory at 70 C core", A100, {"events__active": 0x20, **HOT}, ["heat: the memory"]),
     (
         "Turing laptop, 86 C, 36 W (no memory sensor)",
         "rtx-3090",
         {"events__active": 0x20, "temperature__gpu_c": 86, "clocks__sm_mhz": 1410},
         ["held down by heat"],
     ),
-    ("hardware thermal slowdown", A100, {"events__active": 0x48, **HOT}, ["held down by heat"]),
+    ("hardware thermal slowdown", A100, {"events__active": 0x48, **HOT}, ["heat: the hardware halves"]),
     (
         "RTX 4090 under true power cap, gpud 535.154.05",
         "rtx-3090",
@@ -64,16 +65,64 @@ CASES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         {"events__active": 0x4, "power__draw_w": 240.0, "utilization_percent": NOT_SUPPORTED},
         [],
     ),
-    ("draw can't be read this time", A100, {"events__active": 0x4, "power__draw_w": unknown_for(999)}, []),
-    ("power brake", A100, {"events__active": 0x88}, ["brake"]),
+    ("draw can't be read this time", A100, {"events__active": 0x4, "power__draw_w": unknown_for(999)}, ["read again"]),
+    ("power brake", A100, {"events__active": 0x88}, ["a power brake is set in this one reading"]),
     ("hardware slowdown without a cause", A100, {"events__active": 0x8}, ["gives no cause"]),
-    ("unknown reason, fangq/mcx#18", A100, {"events__active": 0x8000000000000000}, ["no name"]),
-    ("a bit of a newer driver", A100, {"events__active": 0x4000}, ["no name"]),
+    ("unknown reason, fangq/mcx#18", A100, {"events__active": 0x8000000000000000}, ["unknown reason"]),
+    ("a bit of a newer driver", A100, {"events__active": 0x4000}, ["unknown reason"]),
     (
         "contradiction: thermal at 39 C, margin 47, full clock, gpud H100 535.183.01",
         "h200",
         {"events__active": 0xA4, "temperature__gpu_c": 39, "temperature__margin_c": 47, "power__draw_w": 118.0},
-        ["contradict", "brake"],
+        ["contradict"],
+    ),
+    (
+        "hot at a limit that is lowered already, RTX A4000 at 100 W, llm-rig#100",
+        "rtx-3090",
+        {"events__active": 0x20, "power__limit_w": 250.0, "clocks__sm_mhz": 628},
+        ["although the power limit is lowered to 250 W already"],
+    ),
+    (
+        "a power cap and a limit that can't be read, Turing laptop",
+        "rtx-3090",
+        {
+            "events__active": 0x4,
+            "power__limit_w": NOT_SUPPORTED,
+            "power__enforced_w": NOT_SUPPORTED,
+            "utilization_percent": 99,
+        },
+        ["the draw or the limit can't be read"],
+    ),
+    ("the board's own limit", A100, {"events__active": 0x200}, ["no setting here changes it"]),
+    ("reliability voltage is where every boost ends", A100, {"events__active": 0x400}, []),
+    (
+        "stuck, GB10, model-serving-minefield#55",
+        "rtx-3090",
+        {"events__active": 0, "clocks__sm_mhz": 600, "utilization_percent": 96},
+        ["600 of 2100 MHz under load and no reason"],
+    ),
+    (
+        "a lock of this program explains a low clock",
+        "rtx-3090",
+        {"events__active": 0, "clocks__sm_mhz": 600, "utilization_percent": 96, "locked_gpu_clocks": "210,600"},
+        [],
+    ),
+    (
+        "applications clocks explain a low clock",
+        A100,
+        {
+            "events__active": 2,
+            "clocks__sm_mhz": 510,
+            "utilization_percent": 96,
+            "application_clocks__graphics_mhz": 510,
+        },
+        [],
+    ),
+    (
+        "MIG: a low clock and an unknown utilization",
+        "h200",
+        {"events__active": 0, "clocks__sm_mhz": 345, "utilization_percent": NOT_SUPPORTED},
+        [],
     ),
     (
         "contradiction without a margin reading",
@@ -101,10 +150,12 @@ def test_throttling(name: str, changes: dict[str, Any], expected: list[str]) -> 
 
 
 def test_evidence_holds_the_readings_of_the_moment() -> None:
-    (found,) = judge_throttling(alter(shipped_device(), events__active=0x20, **HOT))
+    (found,) = judge_throttling(alter(shipped_device(), events__active=0x20, power__draw_w=400.0, **HOT))
     assert found.evidence == (
         "reasons: software thermal slowdown",
-        "GPU 70 C, GPU maximum operating 85 C, memory 97 C, memory maximum operating 95 C",
+        "GPU 70 C, GPU maximum operating 85 C, GPU slowdown 89 C, memory 97 C, memory maximum operating 95 C",
+        "draws 400 W of 400 W",
+        "look at the airflow over the board's memory; a lower power limit cools it only in part",
         "SM clock 810 of at most 1410 MHz",
     )
 

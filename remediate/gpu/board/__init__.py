@@ -8,7 +8,17 @@ from __future__ import annotations
 from remediate.gpu.board.board import Board
 from remediate.gpu.board.files import board_content, shipped_boards
 from remediate.gpu.board.nvml import BoardHost, SimulatedNvml
+from remediate.gpu.board.pace import BoardPace
 from remediate.gpu.board.physics import Physics
 from remediate.gpu.board.smi import SimulatedSmi
 
-__all__ = ["Board", "BoardHost", "Physics", "SimulatedNvml", "SimulatedSmi", "board_content", "shipped_boards"]
+__all__ = [
+    "Board",
+    "BoardHost",
+    "BoardPace",
+    "Physics",
+    "SimulatedNvml",
+    "SimulatedSmi",
+    "board_content",
+    "shipped_boards",
+]

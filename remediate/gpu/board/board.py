@@ -79,12 +79,16 @@ class Board:
         )
         self._hidden = {index: Hidden(resting_heat(self.file.physics)) for index in self._hidden}
 
-    def advance(self, seconds: float, utilization: float) -> None:
-        """Let every device run for `seconds` under a utilization of 0 to 1. Costs some 5 ms for 10 minutes."""
+    def advance(self, seconds: float, utilization: float | None = None) -> None:
+        """Let every device run for `seconds` under a utilization of 0 to 1; None keeps the one that each has.
+
+        Costs some 5 ms for 10 minutes.
+        """
         devices = []
         for device in self.facts.devices:
+            load = _utilization(device) if utilization is None else utilization
             fresh, self._hidden[device.index] = simulate(
-                device, self._hidden[device.index], self.file.physics, seconds, utilization
+                device, self._hidden[device.index], self.file.physics, seconds, load
             )
             devices.append(fresh)
         self.facts = msgspec.structs.replace(self.facts, devices=tuple(devices))
@@ -113,6 +117,11 @@ class Board:
 def _first_state(file: BoardFile, digest: str) -> BoardState:
     heat = resting_heat(file.physics)
     return BoardState(digest, file.gpu, {device.index: Hidden(heat) for device in file.gpu.devices})
+
+
+def _utilization(device: Device) -> float:
+    percent = device.utilization_percent
+    return 0.0 if isinstance(percent, Unknown) else percent / 100
 
 
 def _rebooted(device: Device) -> Device:

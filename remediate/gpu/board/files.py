@@ -28,6 +28,8 @@ class BoardFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     root: bool = True
     """Whether nvidia-smi has the rights to change settings."""
     physics: Physics = Physics()
+    is_recording: bool = False
+    """The file says nothing of physics, so that nothing is known of how the board goes on."""
 
 
 class BoardState(msgspec.Struct, frozen=True):
@@ -111,7 +113,8 @@ def parse(content: bytes, place: str) -> BoardFile:
             cause=str(error),
             hint="a board file is what `remediate facts --json -o FILE` writes, with or without `physics` beside it",
         ) from error
-    return msgspec.structs.replace(file, gpu=_renumbered(file.gpu))
+    has_physics = isinstance(document, dict) and "physics" in document
+    return msgspec.structs.replace(file, gpu=_renumbered(file.gpu), is_recording=not has_physics)
 
 
 def _as_board(document: Any) -> Any:

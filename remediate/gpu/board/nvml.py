@@ -35,6 +35,11 @@ class SimulatedNvml:
         self.NVMLLibraryMismatchError = self._module.NVMLLibraryMismatchError
         self.nvmlMemory_v2 = self._module.nvmlMemory_v2
 
+    def show(self, facts: GpuFacts) -> None:
+        """Answer from these facts of the same devices from now on."""
+        self._facts = facts
+        self._devices = {device.index: device for device in facts.devices}
+
     def nvmlInit(self) -> None:
         if isinstance(self._facts.driver_version, Unknown) and not self._devices:
             raise self._error(self._facts.driver_version)
