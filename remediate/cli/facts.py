@@ -40,6 +40,7 @@ def facts(
     redact: RedactOption = False,
     json: options.JsonOption = False,
     output: OutputOption = None,
+    sample: options.SampleOption = 0.0,
     state_dir: options.StateOption = None,
 ) -> None:
     """Show what is installed, how the GPUs are set and how the script is laid out.
@@ -52,9 +53,8 @@ def facts(
         return
     from remediate.cli.session import get_facts
 
-    target = options.Target(
-        folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, options.names(only), state_dir
-    )
+    scripts, gpus = tuple(script or ()), tuple(gpu or ())
+    target = options.Target(folder, python, scripts, requirements, gpus, board, options.names(only), state_dir, sample)
     observed = get_facts(target)
     if redact:
         import platform

@@ -59,6 +59,17 @@ UnsafeOption = Annotated[
     bool,
     typer.Option("--unsafe-fixes", help="Also make script edits that may change what a script means."),
 ]
+SampleOption = Annotated[
+    float,
+    typer.Option(
+        "--sample",
+        metavar="SECONDS",
+        min=0,
+        max=600,
+        help="Read the GPUs again and again for so long: shares of time by what holds the clocks down.",
+        show_default=False,
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -73,6 +84,7 @@ class Target(msgspec.Struct, frozen=True):
     board: str | None = None
     only: tuple[str, ...] = ()
     state_dir: Path | None = None
+    sample_s: float = 0.0
 
 
 def names(values: list[str] | None) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ def plan(
         typer.Option("--out-dir", metavar="DIR", help="Write the rendered files there, and touch nothing else."),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Exit 3 where differences remain, 4 where unclear.")] = False,
+    sample: options.SampleOption = 0.0,
     state_dir: options.StateOption = None,
 ) -> None:
     """Show what differs from the profile and the changes that would close the gap.
@@ -56,9 +57,8 @@ def plan(
     from remediate.effects import write_file
     from remediate.runs.store import Store
 
-    target = options.Target(
-        folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, options.names(only), state_dir
-    )
+    scripts, gpus = tuple(script or ()), tuple(gpu or ())
+    target = options.Target(folder, python, scripts, requirements, gpus, board, options.names(only), state_dir, sample)
     if facts is None:
         warn_of_unsettled(Store(state_dir))
     made = get_plan(target, profile, facts, unsafe_fixes=unsafe_fixes)

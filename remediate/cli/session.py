@@ -29,6 +29,13 @@ def get_facts(target: Target, document: Path | None = None) -> Facts:
             board=target.board,
             only=target.only,
             state_dir=target.state_dir,
+            sample_s=target.sample_s,
+        )
+    if target.sample_s:
+        raise UsageError(
+            "`--sample` can't be used with `--facts`",
+            cause="recorded facts stand still; a sample is taken where they are recorded",
+            hint="take it there with `remediate facts --sample SECONDS -o FILE`",
         )
     from remediate.documents import decode_facts, read_document
 

@@ -25,6 +25,7 @@ def verify(
     facts: options.FactsOption = None,
     only: options.OnlyOption = None,
     json: options.JsonOption = False,
+    sample: options.SampleOption = 0.0,
     state_dir: options.StateOption = None,
 ) -> None:
     """Compare the host with the profile again, one line a finding.
@@ -41,9 +42,8 @@ def verify(
     from remediate.documents import encode_findings
     from remediate.runs.store import Store
 
-    target = options.Target(
-        folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, options.names(only), state_dir
-    )
+    scripts, gpus = tuple(script or ()), tuple(gpu or ())
+    target = options.Target(folder, python, scripts, requirements, gpus, board, options.names(only), state_dir, sample)
     if facts is None:
         warn_of_unsettled(Store(state_dir))
     made = get_plan(target, profile, facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from remediate.gpu.commands import Setting, show_value
-from remediate.gpu.facts import Device, GpuFacts
+from remediate.gpu.facts import Device, GpuFacts, Sample
 from remediate.gpu.reasons import describe as describe_reasons
 from remediate.model import Reading, Unknown
 from remediate.units import format_watts
@@ -37,14 +37,39 @@ def _rows(device: Device) -> Iterator[tuple[str, str]]:
     yield "memory clock", f"{_unit(clocks.memory_mhz, 'MHz')} of {_unit(highest.memory_mhz, 'MHz')}"
     yield "applications clocks", _pair(device)
     yield "persistence mode", _flag(device.persistence_mode)
+    yield "compute mode", str(device.compute_mode)
     yield "MIG mode", _flag(device.mig_current)
     yield "temperature", f"{_unit(heat.gpu_c, 'C')} (maximum operating {_unit(heat.max_operating_c, 'C')})"
     yield "memory temperature", f"{_unit(heat.memory_c, 'C')} (maximum operating {_unit(heat.memory_max_c, 'C')})"
     mask = device.events.active
     yield "clocks event reasons", str(mask) if isinstance(mask, Unknown) else describe_reasons(mask)
+    if device.module_power is not None:
+        yield "module power limit", _watts(device.module_power.limit_w)
+    if device.sample is not None:
+        yield from _sample_rows(device.sample)
     yield "memory used", f"{_unit(device.memory.used_mib, 'MiB')} of {_unit(device.memory.total_mib, 'MiB')}"
     processes = device.processes
     yield "processes", str(processes) if isinstance(processes, Unknown) else str(len(processes))
+
+
+def _sample_rows(sample: Sample) -> Iterator[tuple[str, str]]:
+    """Shares of time and spans, each where the device tells it."""
+    shares = [
+        f"{name} {share.polled:.0%} of the readings"
+        + ("" if isinstance(share.counted, Unknown) else f", {share.counted:.0%} of the time by its counter")
+        for name, share in sample.reasons.items()
+    ]
+    yield f"sample of {sample.seconds:.1f} s", f"{sample.readings} readings; {'; '.join(shares) or 'no reason was set'}"
+    spans = (
+        ("SM clock", sample.sm_mhz, "MHz"),
+        ("power draw", sample.draw_w, "W"),
+        ("temperature", sample.gpu_c, "C"),
+        ("memory temperature", sample.memory_c, "C"),
+        ("utilization", sample.utilization_percent, "%"),
+    )
+    for label, span, unit in spans:
+        if span is not None:
+            yield f"sampled {label}", f"{span.lowest:.0f} to {span.highest:.0f} {unit}, mean {span.mean:.0f}"
 
 
 def _watts(reading: Reading[float]) -> str:

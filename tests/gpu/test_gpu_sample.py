@@ -234,3 +234,25 @@ def test_a_pace_shows_the_board_as_it_goes_on(tmp_path: Path) -> None:
 
 def test_outcomes_are_only_those_two() -> None:
     assert {case[1] for _, _, cases in CASES for case in cases} <= {Outcome.DIFFERS.name, Outcome.UNKNOWN.name}
+
+
+def test_the_command_prints_the_sample_and_refuses_it_for_a_recording(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from remediate.cli import app
+
+    place = copy_board(tmp_path)
+    board = Board.load(place)
+    board.advance(3600, 1.0)
+    board.save()
+    runner, options = CliRunner(), ["--only", "gpu", "-C", str(tmp_path), "--state-dir", str(tmp_path / "state")]
+    shown = runner.invoke(app, ["facts", "--board", place, "--sample", "30", *options])
+    assert shown.exit_code == 0
+    assert "software thermal slowdown" in shown.stdout
+    assert "sample of 30.0 s" in shown.stdout
+    document = tmp_path / "facts.json"
+    runner.invoke(app, ["facts", "--board", place, "--sample", "30", "-o", str(document), *options])
+    kept = runner.invoke(app, ["plan", "--facts", str(document), "--profile", "base"])
+    assert "of 30 s" in kept.stdout
+    refused = runner.invoke(app, ["plan", "--facts", str(document), "--sample", "5"])
+    assert refused.exception is not None
