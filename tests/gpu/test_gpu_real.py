@@ -168,3 +168,94 @@ def test_a_plan_reads_everything_and_sets_nothing(tmp_path: Path) -> None:
     after = parse(smi())
     settings = [path for path in before if "Power Limit" in path or "Applications" in path or "Mode" in path]
     assert {path: before[path] for path in settings} == {path: after[path] for path in settings}
+
+
+# Places that may move within a minute, and by how much; None for what says nothing from one moment to the next.
+DRIFT: Mapping[str, float | None] = {
+    "power.draw_w": 100,
+    "temperature.gpu_c": 6,
+    "temperature.memory_c": 6,
+    "temperature.margin_c": 6,
+    "clocks.graphics_mhz": None,
+    "clocks.sm_mhz": None,
+    "clocks.video_mhz": None,
+    "events.active": None,
+    "performance_state": None,
+    "utilization_percent": None,
+    "memory_utilization_percent": None,
+    "memory.used_mib": 64,
+    "processes": None,
+    "sample": None,
+    "index": 0,
+}
+
+
+def places(value: Any, place: str = "") -> dict[str, Any]:
+    """Dotted place to reading; an unknown one as its kind, and what a report does not say left out."""
+    if isinstance(value, dict) and "unknown" in value:
+        return {} if value["reason"] == "not in this report" else {place: value["unknown"]}
+    if isinstance(value, dict):
+        found: dict[str, Any] = {}
+        for name, inner in value.items():
+            found |= places(inner, f"{place}.{name}".lstrip("."))
+        return found
+    return {place: value}
+
+
+def imported(folder: Path, *options: str) -> Mapping[str, Any]:
+    report = folder / "report"
+    report.write_bytes(subprocess.run(["nvidia-smi", *options], capture_output=True, check=True).stdout)
+    done = subprocess.run(
+        [sys.executable, "-m", "remediate", "facts", "import", str(report), "--json"], capture_output=True, check=True
+    )
+    section: Mapping[str, Any] = json.loads(done.stdout)["sections"]["gpu"]
+    return section
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    shared = sorted(one.keys() & other.keys())
+    found = []
+    for place in shared:
+        here, there, drift = one[place], other[place], DRIFT.get(place, 0)
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (here, there))
+        if drift is None or here == there:
+            continue
+        # nvidia-smi prints two decimals.
+        if not numbers or abs(here - there) > drift + 0.01:
+            found.append(f"{place}: {here} and {there}")
+    print(f"compared {len(shared)} places")
+    return found
+
+
+@pytest.mark.parametrize("options", [("-q",), ("-q", "-x"), ("-q", "-d", "SUPPORTED_CLOCKS,CLOCK,POWER,TEMPERATURE")])
+def test_nvml_and_the_reports_of_nvidia_smi_agree(tmp_path: Path, options: tuple[str, ...]) -> None:
+    section, report = facts(), imported(tmp_path, *options)
+    for name in ("driver_version", "cuda_driver_version", "device_count"):
+        assert report[name] == section[name], name
+    for real, told in zip(section["devices"], report["devices"], strict=True):
+        said = places(told)
+        assert differences(places(real), said) == []
+        assert len(said) >= (20 if "-d" in options else 45)
+
+
+def test_text_and_xml_of_one_minute_agree(tmp_path: Path) -> None:
+    text, xml = imported(tmp_path, "-q"), imported(tmp_path, "-q", "-x")
+    for one, other in zip(text["devices"], xml["devices"], strict=True):
+        assert differences(places(one), places(other)) == []
+
+
+def test_a_query_of_every_field_agrees(tmp_path: Path) -> None:
+    fields = (
+        "index,uuid,name,pci.bus_id,compute_cap,power.draw,power.limit,enforced.power.limit,power.default_limit,"
+        "power.min_limit,power.max_limit,clocks.max.sm,clocks.max.memory,clocks.applications.graphics,"
+        "clocks.applications.memory,memory.total,memory.reserved,temperature.gpu,temperature.memory,mig.mode.current,"
+        "ecc.mode.current,persistence_mode,compute_mode,clocks_throttle_reasons.supported,driver_version,count"
+    )
+    section = facts()
+    for layout in ("csv", "csv,nounits"):
+        report = imported(tmp_path, f"--query-gpu={fields}", f"--format={layout}")
+        assert report["driver_version"] == section["driver_version"]
+        for real, told in zip(section["devices"], report["devices"], strict=True):
+            said = places(told)
+            assert differences(places(real), said) == []
+            assert len(said) >= 20
