@@ -69,6 +69,17 @@ class Host(msgspec.Struct, frozen=True):
     """The effective user is root, so that NVML setters are allowed outside of a restricted container."""
 
 
+class InstallOptions(msgspec.Struct, frozen=True):
+    """How packages are to be installed, where the user said so."""
+
+    installer: str = ""
+    """`pip` or `uv`; empty for pip, which the configuration may overrule."""
+    prune: bool = False
+    """Remove what neither the profile nor its lock names."""
+    smoke: bool = False
+    """Try the environment out afterwards; a failure makes the install fail."""
+
+
 class Request(msgspec.Struct, frozen=True):
     """What to look at. A plan carries it, so that apply and verify look at the same things again."""
 
@@ -84,6 +95,7 @@ class Request(msgspec.Struct, frozen=True):
     """Path of a board file to use instead of the real GPUs."""
     only: tuple[str, ...] = ()
     """Names of the subjects to look at; empty means all."""
+    install: InstallOptions = InstallOptions()
 
 
 class Facts(msgspec.Struct, frozen=True):

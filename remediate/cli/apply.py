@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from msgspec.structs import replace
 from remediate.cli import options
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def apply(
             metavar="SECONDS",
             min=1,
             max=86400,
+    installer: options.InstallerOption = None,
+    prune: options.PruneOption = False,
+    smoke: options.SmokeOption = False,
             help="Undo everything again unless it is confirmed in time.",
         ),
     ] = None,
@@ -78,6 +82,7 @@ def apply(
         made = decode_plan(read_document(plan_file), str(plan_file))
     else:
         target = options.Target(
+    from remediate.errors import UsageError
             folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, subjects, state_dir
         )
         made = get_plan(target, profile, unsafe_fixes=unsafe_fixes)
@@ -88,11 +93,18 @@ def _run(
     console: Console,
     made: Plan,
     store: Store,
+        if installer or prune or smoke:
+            raise UsageError(
+                "a saved plan is applied as it is",
+                cause="`--installer`, `--prune` and `--smoke` are part of it",
+                hint="give them to `remediate plan -o FILE`",
+            )
     only: tuple[str, ...],
     *,
     dry_run: bool,
     yes: bool,
     confirm_within: int | None,
+        target = replace(target, install=options.install_options(installer, prune=prune, smoke=smoke))
 ) -> None:
     from remediate import api
     from remediate.cli.confirm import settle

@@ -29,6 +29,7 @@ def get_facts(target: Target, document: Path | None = None) -> Facts:
             board=target.board,
             only=target.only,
             state_dir=target.state_dir,
+            install=target.install,
         )
     from remediate.documents import decode_facts, read_document
 
