@@ -10,13 +10,14 @@ import msgspec
 
 from remediate.config import Config, load_config
 from remediate.errors import ProfileError, UsageError
-from remediate.model import Choice, Facts, Finding, Plan, Request
+from remediate.model import Choice, Facts, Finding, InstallOptions, Plan, Request
 from remediate.observation import observe as observe_request
 from remediate.observation import read_boot_id
 from remediate.planner import announce, make_plan
 from remediate.profile.load import ResolvedProfile, load_profile, shipped_names
 from remediate.profile.schema import Profile
 from remediate.profile.select import select
+from remediate.registry import trials
 from remediate.runs.store import Store
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def observe(
     only: Iterable[str] = (),
     state_dir: str | Path | None = None,
     sample_s: float = 0.0,
+    install: InstallOptions | None = None,
 ) -> Facts:
     """Facts of a sandbox folder and its host, as `remediate facts` gives them.
 
@@ -49,6 +51,7 @@ def observe(
         only: names of the subjects to look at; empty means all.
         state_dir: state folder with the ledger of earlier runs; None means the default one.
         sample_s: seconds for which the GPUs are read again and again; 0 reads them once.
+        install: how packages are to be installed, once a plan is made from the facts.
 
     Raises:
         ObserveError: something that was named explicitly does not exist or can't be read.
@@ -57,6 +60,7 @@ def observe(
     asked = make_request(
         folder, python=python, scripts=scripts, requirements=requirements, gpus=gpus, board=board, only=only
     )
+    asked = msgspec.structs.replace(asked, install=install or InstallOptions())
     config = load_config(Path(asked.folder))
     request = msgspec.structs.replace(config.fill(asked), sample_s=sample_s)
     facts = observe_request(request, config.settings, _store(state_dir).ledger(read_boot_id()))
@@ -120,10 +124,33 @@ def confirm(run: str | None = None, *, state_dir: str | Path | None = None) -> N
 
 
 def verify(
-    profile: ResolvedProfile | str | None = None, facts: Facts | None = None, folder: str | Path = "."
+    profile: ResolvedProfile | str | None = None,
+    facts: Facts | None = None,
+    folder: str | Path = ".",
+    *,
+    smoke: bool = False,
 ) -> tuple[Finding, ...]:
-    """The findings of a fresh comparison. `facts` None observes `folder`. The same errors as `observe` and `plan`."""
-    return plan(facts or observe(folder), profile).findings
+    """The findings of a fresh comparison. `facts` None observes `folder`. The same errors as `observe` and `plan`.
+
+    Args:
+        smoke: try the environment out as well; see `try_out`.
+    """
+    observed = facts or observe(folder)
+    tried = try_out(observed, profile) if smoke else ()
+    return (*plan(observed, profile).findings, *tried)
+
+
+def try_out(facts: Facts, profile: ResolvedProfile | str | None = None) -> tuple[Finding, ...]:
+    """What only running something on this host tells: a tiny model in the target environment. Takes 5 to 60 s.
+
+    Raises:
+        ProfileError: as `plan`.
+        ApplyError: it could not be started, or did not end in time.
+    """
+    config = config_of(facts.request)
+    resolved, _ = choose_profile(facts, profile, config)
+    found = (trial(facts, resolved.profile) for name, trial in trials().items() if name in facts.sections)
+    return tuple(finding for part in found for finding in part if finding.code not in config.settings.ignore)
 
 
 def rollback(

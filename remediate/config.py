@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -30,6 +30,7 @@ class ConfigFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     index_url: str | None = None
     find_links: str | tuple[str, ...] = ()
     no_index: bool = False
+    installer: Literal["pip", "uv"] | None = None
     ignore: Mapping[str, str] = {}
     """Finding code to the reason for leaving it out."""
 
@@ -71,6 +72,9 @@ class Config(msgspec.Struct, frozen=True):
             requirements=request.requirements or self._optional_path(self.file.requirements),
             gpus=request.gpus or _many(self.file.gpu),
             board=request.board or self._named(self.file.board),
+            install=msgspec.structs.replace(
+                request.install, installer=request.install.installer or self.file.installer or ""
+            ),
         )
 
     @property

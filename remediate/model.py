@@ -69,6 +69,17 @@ class Host(msgspec.Struct, frozen=True):
     """The effective user is root, so that NVML setters are allowed outside of a restricted container."""
 
 
+class InstallOptions(msgspec.Struct, frozen=True):
+    """How packages are to be installed, where the user said so."""
+
+    installer: str = ""
+    """`pip` or `uv`; empty for pip, which the configuration may overrule."""
+    prune: bool = False
+    """Remove what neither the profile nor its lock names."""
+    smoke: bool = False
+    """Try the environment out afterwards; a failure makes the install fail."""
+
+
 class Request(msgspec.Struct, frozen=True):
     """What to look at. A plan carries it, so that apply and verify look at the same things again."""
 
@@ -86,6 +97,7 @@ class Request(msgspec.Struct, frozen=True):
     """Names of the subjects to look at; empty means all."""
     sample_s: float = 0.0
     """Seconds for which the GPUs are read again and again. Of the facts only: a plan asks for no sample."""
+    install: InstallOptions = InstallOptions()
 
 
 class Facts(msgspec.Struct, frozen=True):

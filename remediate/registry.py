@@ -13,6 +13,10 @@ from remediate.errors import UsageError
 from remediate.subject import Subject
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from remediate.model import Facts, Finding
+    from remediate.profile.schema import Profile
     from remediate.reports import ReportReader
 
 
@@ -36,6 +40,13 @@ def report_readers() -> dict[str, ReportReader]:
     from remediate.packages.reports import read_reports as read_packages
 
     return {"packages": read_packages, "gpu": read_gpu}
+
+
+def trials() -> dict[str, Callable[[Facts, Profile], Sequence[Finding]]]:
+    """How a subject is tried out on this host, by its name. Not every subject can be."""
+    from remediate.packages.trial import try_out
+
+    return {"packages": try_out}
 
 
 def select_subjects(names: Iterable[str]) -> tuple[Subject, ...]:

@@ -62,12 +62,15 @@ class Situation(msgspec.Struct, frozen=True):
     Attributes:
         announced: as `distribution:transformers` -> `4.36.2` (planned version), `gpu:compute_capability` -> `8.0`.
             Lets one subject depend on another's outcome without importing it.
+        lock_stems: where locks of the profile and of those that it extends may lie, without what the target adds to
+            the name: `/profiles/locks/incident-a100`.
     """
 
     facts: Facts
     profile: Profile
     settings: Settings = msgspec.field(default_factory=Settings)
     announced: Mapping[str, str] = {}
+    lock_stems: tuple[str, ...] = ()
 
 
 class Proposal(msgspec.Struct, frozen=True):

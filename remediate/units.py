@@ -32,3 +32,11 @@ def format_watts(value: float) -> str:
 def format_number(value: float) -> str:
     """At most two decimals, without trailing zeros; always with a full stop, as nvidia-smi parses it."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def gigabytes(count: int) -> str:
+    """Bytes as people read download sizes: `2.7 GB`, `134 kB`, in powers of 1000."""
+    for unit, size in (("GB", 1_000_000_000), ("MB", 1_000_000)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count // 1000} kB"

@@ -10,7 +10,20 @@ from typing import Annotated
 import typer
 
 from remediate._version import __version__
-from remediate.cli import apply, confirm, demo, explain, facts, gpu_boot, plan, profiles, rollback, scan, verify
+from remediate.cli import (
+    apply,
+    confirm,
+    demo,
+    explain,
+    facts,
+    gpu_boot,
+    plan,
+    profiles,
+    rollback,
+    scan,
+    verify,
+    wheelhouse,
+)
 from remediate.errors import ExitCode, RemediateError
 
 app = typer.Typer(
@@ -33,6 +46,8 @@ app.add_typer(facts.app, name="facts", short_help="Show what is installed, set a
 app.command(short_help="Show a saved plan again.")(plan.show)
 app.command(short_help="Say what a finding's code means.")(explain.explain)
 app.add_typer(profiles.app, name="profiles")
+app.add_typer(profiles.app, name="profile", hidden=True)
+app.command(short_help="Collect a profile's files for a host without network.")(wheelhouse.wheelhouse)
 app.command(short_help="Walk through the incident on a simulated A100.")(demo.demo)
 app.command("gpu-boot", hidden=True)(gpu_boot.gpu_boot)
 

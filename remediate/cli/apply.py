@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from remediate.cli import options
 
@@ -32,6 +33,9 @@ def apply(
     board: options.BoardOption = None,
     only: options.OnlyOption = None,
     unsafe_fixes: options.UnsafeOption = False,
+    installer: options.InstallerOption = None,
+    prune: options.PruneOption = False,
+    smoke: options.SmokeOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     yes: options.YesOption = False,
     confirm_within: Annotated[
@@ -65,6 +69,7 @@ def apply(
     from remediate.cli.console import Console
     from remediate.cli.session import get_plan
     from remediate.documents import decode_plan, read_document
+    from remediate.errors import UsageError
     from remediate.runs.confirm import refuse_unconfirmed
     from remediate.runs.store import Store
 
@@ -75,11 +80,18 @@ def apply(
         _finish_interrupted(console, store, yes)
         refuse_unconfirmed(store)
     if plan_file is not None:
+        if installer or prune or smoke:
+            raise UsageError(
+                "a saved plan is applied as it is",
+                cause="`--installer`, `--prune` and `--smoke` are part of it",
+                hint="give them to `remediate plan -o FILE`",
+            )
         made = decode_plan(read_document(plan_file), str(plan_file))
     else:
         target = options.Target(
             folder, python, tuple(script or ()), requirements, tuple(gpu or ()), board, subjects, state_dir
         )
+        target = replace(target, install=options.install_options(installer, prune=prune, smoke=smoke))
         made = get_plan(target, profile, unsafe_fixes=unsafe_fixes)
     _run(console, made, store, subjects, dry_run=dry_run, yes=yes, confirm_within=confirm_within)
 

@@ -8,6 +8,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from remediate.errors import UsageError
+from remediate.model import InstallOptions
+
 FolderOption = Annotated[
     Path, typer.Option("--folder", "-C", help="Sandbox folder to look at.", show_default="this folder")
 ]
@@ -70,6 +73,16 @@ SampleOption = Annotated[
         show_default=False,
     ),
 ]
+InstallerOption = Annotated[
+    str | None,
+    typer.Option("--installer", metavar="pip|uv", help="What installs packages. Default: pip.", show_default=False),
+]
+PruneOption = Annotated[
+    bool, typer.Option("--prune", help="Remove what neither the profile nor its lock names. Needs a lock.")
+]
+SmokeOption = Annotated[
+    bool, typer.Option("--smoke", help="Try the environment out with a tiny model; a failure makes the change fail.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -85,6 +98,18 @@ class Target(msgspec.Struct, frozen=True):
     only: tuple[str, ...] = ()
     state_dir: Path | None = None
     sample_s: float = 0.0
+    install: InstallOptions = InstallOptions()
+
+
+def install_options(installer: str | None, *, prune: bool, smoke: bool) -> InstallOptions:
+    """How to install, from the options.
+
+    Raises:
+        UsageError: there is no such installer.
+    """
+    if installer not in (None, "pip", "uv"):
+        raise UsageError(f"there is no installer `{installer}`", hint="use `--installer pip` or `--installer uv`")
+    return InstallOptions(installer or "", prune, smoke)
 
 
 def names(values: list[str] | None) -> tuple[str, ...]:

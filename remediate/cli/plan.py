@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from remediate.cli import options
 
@@ -33,6 +34,9 @@ def plan(
         Path | None,
         typer.Option("--out-dir", metavar="DIR", help="Write the rendered files there, and touch nothing else."),
     ] = None,
+    installer: options.InstallerOption = None,
+    prune: options.PruneOption = False,
+    smoke: options.SmokeOption = False,
     check: Annotated[bool, typer.Option("--check", help="Exit 3 where differences remain, 4 where unclear.")] = False,
     sample: options.SampleOption = 0.0,
     state_dir: options.StateOption = None,
@@ -59,6 +63,7 @@ def plan(
 
     scripts, gpus = tuple(script or ()), tuple(gpu or ())
     target = options.Target(folder, python, scripts, requirements, gpus, board, options.names(only), state_dir, sample)
+    target = replace(target, install=options.install_options(installer, prune=prune, smoke=smoke))
     if facts is None:
         warn_of_unsettled(Store(state_dir))
     made = get_plan(target, profile, facts, unsafe_fixes=unsafe_fixes)

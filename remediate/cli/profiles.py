@@ -1,4 +1,4 @@
-"""`remediate profiles list | show | validate`."""
+"""`remediate profiles list | show | validate | lock`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from remediate.cli import options
+from remediate.cli import options, wheelhouse
 
 if TYPE_CHECKING:
     from remediate.cli.console import Console
     from remediate.profile.load import ResolvedProfile
 
-app = typer.Typer(help="List, show and check known-good profiles.", no_args_is_help=True)
+app = typer.Typer(help="List, show, check and lock known-good profiles.", no_args_is_help=True)
+app.command("lock")(wheelhouse.lock)
 
 
 @app.command("list")

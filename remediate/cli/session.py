@@ -30,6 +30,7 @@ def get_facts(target: Target, document: Path | None = None) -> Facts:
             only=target.only,
             state_dir=target.state_dir,
             sample_s=target.sample_s,
+            install=target.install,
         )
     if target.sample_s:
         raise UsageError(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from remediate.cli import options
 
@@ -24,6 +25,7 @@ def verify(
     board: options.BoardOption = None,
     facts: options.FactsOption = None,
     only: options.OnlyOption = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Also try the environment out with a tiny model.")] = False,
     json: options.JsonOption = False,
     sample: options.SampleOption = 0.0,
     state_dir: options.StateOption = None,
@@ -35,18 +37,27 @@ def verify(
 
     Marks: = agrees, ~ differs, ? could not tell, ! not supported here, i advice.
     """
+    from remediate import api
     from remediate.cli.confirm import warn_of_unsettled
     from remediate.cli.console import Console
     from remediate.cli.report import print_choices, print_findings
-    from remediate.cli.session import check_code, get_plan, print_document
+    from remediate.cli.session import check_code, get_facts, print_document
     from remediate.documents import encode_findings
+    from remediate.errors import UsageError
     from remediate.runs.store import Store
 
     scripts, gpus = tuple(script or ()), tuple(gpu or ())
     target = options.Target(folder, python, scripts, requirements, gpus, board, options.names(only), state_dir, sample)
     if facts is None:
         warn_of_unsettled(Store(state_dir))
-    made = get_plan(target, profile, facts)
+    if smoke and facts is not None:
+        raise UsageError(
+            "`--smoke` runs on this host", cause="`--facts` speaks of another", hint="leave one of them out"
+        )
+    observed = get_facts(target, facts)
+    made = api.plan(observed, profile)
+    if smoke:
+        made = replace(made, findings=(*made.findings, *api.try_out(observed, profile)))
     if json:
         print_document(encode_findings(made))
     else:

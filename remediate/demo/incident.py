@@ -38,6 +38,9 @@ name = "incident-demo"
 title = "incident-a100 on stand-in wheels"
 extends = "incident-a100"
 python = ">=3.11"
+
+[install]
+lock = false  # the lock of incident-a100 has the hashes of the real wheels
 """
 
 CONFIG_NAME = "remediate.toml"

@@ -14,12 +14,14 @@ from remediate.errors import ApplyError, EditedSinceError
 from remediate.model import Performed, State, Unknown
 from remediate.packages.facts import DistributionFacts
 from remediate.packages.inspect import read_distributions, read_torch_build
-from remediate.packages.install import CONSTRAINTS, Expected, Install, Installed, differing, to_installed
+from remediate.packages.install import CONSTRAINTS, LOCKED, Expected, Install, Installed, differing, is_uv, to_installed
 from remediate.packages.names import is_same_version
 from remediate.packages.piprun import pip_folder, refuse_running, run_pip, shorten
 from remediate.packages.records import recorded_files
+from remediate.packages.smoke import require_smoke
 from remediate.packages.snapshot import Snapshot, load_snapshot, set_aside
 from remediate.subject import Context
+from remediate.units import gigabytes
 
 _OTHER_PLACE = ".remediate-backup"
 
@@ -47,7 +49,8 @@ def state(install: Install, context: Context) -> State:
     del context
     inventory = read_distributions(install.layout.search_path)
     present = {found.name: found for found in inventory.distributions}
-    if all(_is_there(expected, present.get(expected.name), install) for expected in install.expected):
+    is_pruned = not any(name in present for name in install.prune)
+    if is_pruned and all(_is_there(expected, present.get(expected.name), install) for expected in install.expected):
         doubled = {problem.name for problem in inventory.problems}
         if not doubled & {expected.name for expected in install.expected}:
             return State.AFTER
@@ -58,8 +61,9 @@ def prepare(install: Install, context: Context) -> dict[str, Any]:
     """Note the former set and set all its files aside.
 
     Raises:
-        ApplyError: the files can't be set aside.
+        ApplyError: the files can't be set aside, or the disk is too full for what is to be installed.
     """
+    _check_space(install)
     former = _present(install)
     folder = _snapshot_folder(install, context)
     if context.progress:
@@ -70,12 +74,13 @@ def prepare(install: Install, context: Context) -> dict[str, Any]:
 
 
 def perform(install: Install, prepared: Any, context: Context) -> Performed:
-    """Run pip, then read the environment again and hold it against what was expected.
+    """Run the installer, then read the environment again and hold it against what was expected; try it out if asked.
 
     What an interrupted run left half done is put back first, so that pip always starts from a whole environment.
 
     Raises:
-        ApplyError: pip failed, the environment is not as expected afterwards, or pip of an interrupted run still runs.
+        ApplyError: pip failed, the environment is not as expected afterwards or does not pass the smoke test, or pip
+            of an interrupted run still runs.
     """
     refuse_running(context)
     saved = msgspec.convert(prepared, Prepared)
@@ -90,10 +95,11 @@ def perform(install: Install, prepared: Any, context: Context) -> Performed:
         return Performed("already so", changed=False)
     output = _install(install, snapshot, context)
     _check(install)
+    if install.smoke is not None:
+        output += require_smoke(install.python, install.smoke, context)
     if snapshot is not None:
         _settle(install, snapshot)
-    done = ", ".join(f"{item.name} {item.version}" for item in _present(install) if item not in saved.former)
-    return Performed(f"installed {done}", output=output)
+    return Performed(_describe_done(saved.former, _present(install)), output=output)
 
 
 def undo(install: Install, prepared: Any, context: Context) -> Performed:
@@ -126,24 +132,52 @@ def undo(install: Install, prepared: Any, context: Context) -> Performed:
     return Performed(f"restored {len(saved.former)} distributions as they were", output=output)
 
 
+def _describe_done(former: tuple[Installed, ...], present: tuple[Installed, ...]) -> str:
+    names = {item.name for item in present}
+    done = ", ".join(f"{item.name} {item.version}" for item in present if item not in former)
+    gone = ", ".join(f"{item.name} {item.version}" for item in former if item.name not in names)
+    parts = ((f"installed {done}", done), (f"removed {gone}", gone))
+    return "; ".join(text for text, is_there in parts if is_there) or "installed again"
+
+
+def _check_space(install: Install) -> None:
+    """Refuse before anything is touched; the download's own space is not counted, it may lie elsewhere."""
+    if install.needed_bytes is None:
+        return
+    folder = Path(install.layout.folders[0])
+    while not folder.exists():
+        folder = folder.parent
+    system = os.statvfs(folder)
+    free = system.f_bavail * system.f_frsize
+    if free < install.needed_bytes:
+        raise ApplyError(
+            f"`{install.layout.prefix}` needs about {gigabytes(install.needed_bytes)} and has {gigabytes(free)} free",
+            cause="the new distributions stand beside the former ones until the run is rolled back or deleted",
+            hint="free some space on that file system; nothing was changed",
+        )
+
+
 def _install(install: Install, snapshot: Snapshot | None, context: Context) -> str:
     def is_whole() -> bool:
         return snapshot is not None and snapshot.is_intact(_recorded(install))
 
     folder = pip_folder(context)
     write_file(folder / CONSTRAINTS, "".join(f"{line}\n" for line in install.constraints).encode())
+    write_file(folder / LOCKED, install.locked.encode())
     output = [run_pip(argv, folder, context, install.layout.prefix, is_whole) for argv in install.uninstall]
     _remove_metadata(install.discard)
-    output.append(run_pip(install.argv, folder, context, install.layout.prefix, is_whole))
+    for argv in (install.argv, install.remove):
+        if argv:
+            output.append(run_pip(argv, folder, context, install.layout.prefix, is_whole))
     return shorten(output)
 
 
 def _check(install: Install) -> None:
     present = {found.name: found for found in read_distributions(install.layout.search_path).distributions}
     wrong = [item for item in install.expected if not _is_there(item, present.get(item.name), install)]
-    if not wrong:
+    lines = [f"{name} is still there" for name in install.prune if name in present]
+    if not wrong and not lines:
         return
-    lines = []
     for item in wrong:
         found = present.get(item.name)
         is_build = found is not None and isinstance(found.version, str) and is_same_version(found.version, item.version)
@@ -199,16 +233,18 @@ def _restore_by_pip(install: Install, former: tuple[Installed, ...], later: froz
     if not left:
         return ""
     wanted = [item for item in former if item.name in left]
-    head = install.argv[: install.argv.index("install")]
-    options = install.argv[install.argv.index("install") + 1 : install.argv.index("--constraint")]
+    argv = install.argv or install.remove
+    head = argv[: argv.index("install" if install.argv else "uninstall")]
     gone = sorted(set(left) - {item.name for item in wanted})
     folder = pip_folder(context)
     runs: list[tuple[str, ...]] = []
     if gone:
-        runs.append((*head, "uninstall", "--yes", "--disable-pip-version-check", *gone))
+        confirmed = ("--python", install.python) if is_uv(head) else ("--yes", "--disable-pip-version-check")
+        runs.append((*head, "uninstall", *confirmed, *gone))
     if wanted:
         again = [argument for item in wanted for argument in _requirement(item)]
-        runs.append((*head, "install", *options, "--no-deps", "--force-reinstall", *again))
+        target = ("--python", install.python) if is_uv(head) and not install.argv else ()
+        runs.append((*head, "install", *target, *install.options, "--no-deps", "--force-reinstall", *again))
     output = [run_pip(argv, folder, context, install.layout.prefix) for argv in runs]
     return shorten(output)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from remediate.model import Explanation
+from remediate.packages.install_pages import PAGES as _INSTALLED
 from remediate.packages.judge.explanations import PAGES as _JUDGED
 
 _COMPATIBILITY = "NVIDIA, CUDA Compatibility, minor version compatibility (docs.nvidia.com/deploy/cuda-compatibility)"
@@ -126,10 +127,11 @@ _PAGES = (
         "Dependencies are stated in other files too",
         "Names of files in the folder: pyproject.toml, lock files, conda environments.",
         "An environment that is built from them gets what they say, not what the requirements file pins.",
-        "They are not edited. Carry the pins over and lock again with the tool that wrote them.",
+        "pyproject.toml and environment.yml are edited; lock files are not, and the plan gives the command that "
+        "carries the pins over with the tool that wrote them.",
         (),
     ),
 )
 
-EXPLANATIONS: Mapping[str, Explanation] = {page.code: page for page in (*_PAGES, *_JUDGED)}
+EXPLANATIONS: Mapping[str, Explanation] = {page.code: page for page in (*_PAGES, *_JUDGED, *_INSTALLED)}
 """Every code of this subject with its page."""

@@ -28,6 +28,7 @@ class TargetFacts(msgspec.Struct, frozen=True):
         externally_managed: an installer must keep its hands off (PEP 668), outside of virtual environments.
         is_writable: whether this process may write `purelib`, `platlib` and `scripts`.
         is_guess: nobody named it and no environment pointed to it; it is just the `python3` on PATH.
+        free_bytes: what this user may still write on the file system of `purelib`; None where it could not be asked.
     """
 
     python: str
@@ -47,6 +48,7 @@ class TargetFacts(msgspec.Struct, frozen=True):
     externally_managed: bool
     is_writable: bool
     is_guess: bool = False
+    free_bytes: int | None = None
 
     @property
     def is_virtual(self) -> bool:
@@ -202,6 +204,7 @@ class PackagesFacts(msgspec.Struct, frozen=True):
         pip: version of pip in the target.
         tool_pip: version of the pip that came with this program, and `tool_python` the interpreter that has it; used
             for targets without pip.
+        uv: path of uv; None where nobody asked for it.
         listing: where `distributions` come from when they were imported; then target and files are not known.
     """
 
@@ -215,6 +218,7 @@ class PackagesFacts(msgspec.Struct, frozen=True):
     pip: Reading[str] = Unknown(UnknownKind.NOT_READ, "no target")
     tool_pip: Reading[str] = Unknown(UnknownKind.NOT_READ, "not needed")
     tool_python: str = ""
+    uv: Reading[str] | None = None
     listing: ListingFacts | None = None
 
     @property

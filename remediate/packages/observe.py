@@ -6,6 +6,8 @@ import re
 import sys
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from remediate.model import Choice, Reading, Unknown, UnknownKind
 from remediate.packages.facts import PackagesFacts, TargetFacts
 from remediate.packages.inspect import Inventory, read_distributions, read_torch_build
@@ -17,7 +19,7 @@ _PIP_VERSION = re.compile(r"""^__version__\s*=\s*["']([^"']+)["']""", re.MULTILI
 
 
 def observe_packages(
-    folder: Path, python: str | None, requirements: str | None, probe: Probe | None = None
+    folder: Path, python: str | None, requirements: str | None, probe: Probe | None = None, installer: str = "pip"
 ) -> tuple[PackagesFacts, tuple[Choice, ...]]:
     """Facts of the folder's target environment, and what was chosen on the way.
 
@@ -28,6 +30,7 @@ def observe_packages(
         python: the interpreter or environment that was named.
         requirements: the requirements file that was named.
         probe: the interpreter, where it is started already.
+        installer: `uv` is looked for where it is to be used.
 
     Raises:
         TargetError: `python` was given and can't be used.
@@ -47,7 +50,8 @@ def observe_packages(
     choices = (*((candidate.choice,) if candidate.choice else ()), *sources.choices)
     if isinstance(target, Unknown):
         return PackagesFacts(None, target, requirements=sources.files, other_sources=sources.other), choices
-    return _assemble(target, read_distributions(target.search_path), sources), choices
+    facts = _assemble(target, read_distributions(target.search_path), sources)
+    return (replace(facts, uv=read_uv()) if installer == "uv" else facts), choices
 
 
 def _assemble(target: TargetFacts, inventory: Inventory, sources: Sources) -> PackagesFacts:
@@ -66,6 +70,15 @@ def _assemble(target: TargetFacts, inventory: Inventory, sources: Sources) -> Pa
         tool_pip=read_tool_pip() if isinstance(pip, Unknown) else Unknown(UnknownKind.NOT_READ, "not needed"),
         tool_python=tool_python(),
     )
+
+
+def read_uv() -> Reading[str]:
+    """Path of uv: the one beside this program's interpreter, else the one on PATH."""
+    import shutil
+
+    beside = Path(sys.executable).with_name("uv")
+    found = str(beside) if beside.is_file() else shutil.which("uv")
+    return found or Unknown(UnknownKind.NOT_SUPPORTED, "uv is asked for and not installed: there is none on PATH")
 
 
 def read_tool_pip() -> Reading[str]:

@@ -129,7 +129,9 @@ def find_blockers(
         because = f"nobody named `{target.python}`, and it is no environment of its own: other programs may rely on it"
         enable = f"create one with `python3 -m venv .venv`, or name this one with `--python {target.python}`"
         blockers.append(Blocker("PKG010", because, enable))
-    if isinstance(facts.pip, Unknown) and isinstance(facts.tool_pip, Unknown):
+    if isinstance(facts.uv, Unknown):
+        blockers.append(Blocker("PKG010", facts.uv.reason, "install uv, or leave the installer to pip"))
+    elif facts.uv is None and isinstance(facts.pip, Unknown) and isinstance(facts.tool_pip, Unknown):
         because = "neither the environment nor this program has pip"
         blockers.append(Blocker("PKG010", because, f"run `{target.python} -m ensurepip`"))
     return tuple(blocker for blocker in blockers if blocker is not None)

@@ -9,7 +9,9 @@ from pathlib import Path
 from remediate.files import diff, plan_edit
 from remediate.model import Artifact, Change, ChangeItem, Finding, Risk, Withheld
 from remediate.packages.facts import ListingFacts, PackagesFacts, RequirementsFileFacts, TargetFacts
-from remediate.packages.install import Install, plan_install
+from remediate.packages.install import Install
+from remediate.packages.intent import Intent, plan_intent
+from remediate.packages.lockhints import withhold_locks
 from remediate.packages.metadata import without_credentials
 from remediate.packages.pins import Blocker, PlannedPin, find_blockers, plan_pins
 from remediate.packages.wanted import FilePlan, RequirementsPlan, plan_requirements
@@ -27,7 +29,12 @@ def propose_packages(facts: PackagesFacts, situation: Situation, findings: Itera
     installs, held_installs = _propose_install(facts, situation, pins, blockers)
     return Proposal(
         changes=(*edits, *installs),
-        withheld=(*held_edits, *held_installs, *_withhold_remedies(facts, situation, pins, findings)),
+        withheld=(
+            *held_edits,
+            *held_installs,
+            *_withhold_remedies(facts, situation, pins, findings),
+            *withhold_locks(facts, pins, is_moving=bool(edits or installs)),
+        ),
         artifacts=_artifacts(facts, situation, pins, requirements, blockers),
     )
 
@@ -49,7 +56,7 @@ def _propose_edits(
         for obstacle in file.obstacles:
             wanted = f"{obstacle.name}=={pins[obstacle.name].planned}"
             place = f"{name}:{obstacle.line}" if obstacle.line else name
-            enable = f"write `{wanted}` there yourself; lock a hashed file again from its source"
+            enable = file.facts.compile_command or "write it there yourself; lock a hashed file again from its source"
             withheld.append(Withheld(("PKG003",), _SUBJECT, place, f"pin {wanted}", obstacle.because, enable))
     return changes, withheld
 
@@ -90,17 +97,21 @@ def _propose_install(
     moving = {name: pin for name, pin in pins.items() if pin.needs_install}
     if facts.listing is not None and moving:
         return [], [_withhold_listed(facts.listing, moving)]
-    if facts.target is None or not moving:
+    if facts.target is None:
         return [], []
-    sources, folder = situation.profile.install, situation.facts.request.folder
-    install = plan_install(facts, facts.target, pins, sources=sources, settings=situation.settings, folder=folder)
+    intent = plan_intent(facts, facts.target, pins, situation)
+    held = list(intent.withheld)
+    if not moving and not intent.install.prune:
+        return [], held
+    install, folder = intent.install, situation.facts.request.folder
     if not blockers:
-        return [_install(facts.target, install, pins, moving)], []
+        return [_install(facts.target, intent, pins, moving)], held
     summary = "install " + ", ".join(f"{name} {pin.planned}" for name, pin in moving.items())
     codes = tuple(dict.fromkeys(["PKG001", *(blocker.code for blocker in blockers)]))
     because = "; ".join(blocker.because for blocker in blockers)
     enable = "; ".join(blocker.enable for blocker in blockers)
     return [], [
+        *held,
         Withheld(
             codes,
             _SUBJECT,
@@ -109,7 +120,7 @@ def _propose_install(
             because,
             enable,
             _lines(install, moving, facts.target, folder),
-        )
+        ),
     ]
 
 
@@ -130,21 +141,24 @@ def _withhold_listed(listing: ListingFacts, moving: Mapping[str, PlannedPin]) ->
 
 
 def _install(
-    target: TargetFacts, install: Install, pins: Mapping[str, PlannedPin], moving: Mapping[str, PlannedPin]
+    target: TargetFacts, intent: Intent, pins: Mapping[str, PlannedPin], moving: Mapping[str, PlannedPin]
 ) -> Change:
+    install = intent.install
     codes = ["PKG001"] if any(not pin.is_met for pin in moving.values()) else []
     codes += ["PKG002"] if any(pin.cuda_differs for pin in moving.values()) else []
     codes += ["PKG007"] if install.discard else []
-    count = len(moving)
+    codes += ["PKG033"] if install.prune else []
+    count = len(moving) + len(install.prune)
+    items = (*(_item(pin, install) for pin in moving.values()), *intent.removals)
     return Change(
         id="packages:install",
         subject=_SUBJECT,
         codes=tuple(codes),
         target=target.prefix,
         title=f"{count} distribution{'s' if count != 1 else ''} in {target.prefix}",
-        before=", ".join(f"{name} {pin.installed or 'absent'}" for name, pin in moving.items()),
-        after=", ".join(f"{name} {pin.planned}" for name, pin in moving.items()),
-        reason="the profile's pins, and what they require",
+        before=", ".join(f"{item.target} {item.before}" for item in items),
+        after=", ".join(f"{item.target} {item.after}" for item in items),
+        reason=intent.reason,
         risks=(Risk.DISRUPTIVE,),
         depends_on={
             "target:prefix": target.prefix,
@@ -152,8 +166,8 @@ def _install(
             **{f"installed:{name}": pin.installed or "" for name, pin in pins.items()},
         },
         operation=install,
-        items=tuple(_item(pin, install) for pin in moving.values()),
-        command=tuple(map(without_credentials, install.argv)),
+        items=items,
+        command=tuple(map(without_credentials, install.argv or install.remove)),
     )
 
 
@@ -170,6 +184,8 @@ def _lines(install: Install, moving: Mapping[str, PlannedPin], target: TargetFac
     """
     import shlex
 
+    if not install.argv:
+        return (shlex.join(map(without_credentials, install.remove)),)
     head = install.argv[: install.argv.index("--constraint")]
     before = list(install.uninstall)
     if target.externally_managed:

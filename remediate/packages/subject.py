@@ -45,7 +45,9 @@ class PackagesSubject:
         from remediate.packages.observe import observe_packages
 
         probe = begun if isinstance(begun, Probe) else None
-        facts, choices = observe_packages(Path(request.folder), request.python, request.requirements, probe)
+        facts, choices = observe_packages(
+            Path(request.folder), request.python, request.requirements, probe, request.install.installer
+        )
         return Observed(facts, choices)
 
     def explanations(self) -> Mapping[str, Explanation]:

@@ -249,15 +249,28 @@ def _to_facts(candidate: Candidate, answer: dict[str, Any]) -> TargetFacts:
         externally_managed=bool(answer["externally_managed"]),
         is_writable=all(map(_is_writable, folders)),
         is_guess=candidate.is_guess,
+        free_bytes=_free_bytes(str(answer["purelib"])),
     )
+
+
+def _free_bytes(folder: str) -> int | None:
+    try:
+        system = os.statvfs(_nearest(folder))
+    except OSError:
+        return None
+    return system.f_bavail * system.f_frsize
 
 
 def _is_writable(folder: str) -> bool:
     """Whether entries can be made in the folder, or in the nearest parent that exists."""
+    return os.access(_nearest(folder), os.W_OK | os.X_OK)
+
+
+def _nearest(folder: str) -> Path:
     path = Path(folder)
     while not path.exists() and path != path.parent:
         path = path.parent
-    return os.access(path, os.W_OK | os.X_OK)
+    return path
 
 
 def tool_python() -> str:

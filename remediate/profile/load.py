@@ -29,12 +29,14 @@ class ResolvedProfile(msgspec.Struct, frozen=True):
         origins: dotted path of each value to the name of the profile it comes from.
         chain: names from the profile itself to its last ancestor.
         sha256: of the resolved values, independent of layout and comments.
+        lock_stems: where locks may lie, the profile's own first: `locks/NAME` beside each file of the chain.
     """
 
     profile: Profile
     origins: Mapping[str, str]
     chain: tuple[str, ...]
     sha256: str
+    lock_stems: tuple[str, ...] = ()
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -52,12 +54,18 @@ def load_profile(name_or_path: str) -> ResolvedProfile:
         ProfileError: not found, unreadable, not TOML, in a cycle, or with problems, all of which it holds.
     """
     text, place = _read(name_or_path, None)
-    chain, merged, origins = _resolve(text, place)
+    chain, places, merged, origins = _resolve(text, place)
     problems = _missing(merged)
     if problems:
         raise _problem_error(place, problems, key_lines(text))
     profile = msgspec.convert(merged, Profile, strict=False)
-    return ResolvedProfile(profile, origins, tuple(chain), _digest(profile))
+    stems = tuple(str(lock_folder(place) / name) for name, place in zip(chain, places, strict=True))
+    return ResolvedProfile(profile, origins, tuple(chain), _digest(profile), stems)
+
+
+def lock_folder(place: str) -> Path:
+    """Where the locks of a profile file lie: beside it."""
+    return Path(place).absolute().parent / "locks"
 
 
 def _digest(profile: Profile) -> str:
@@ -66,7 +74,7 @@ def _digest(profile: Profile) -> str:
     return sha256(msgspec.json.encode(profile, order="deterministic"))
 
 
-def _resolve(text: str, place: str) -> tuple[list[str], dict[str, Any], dict[str, str]]:
+def _resolve(text: str, place: str) -> tuple[list[str], list[str], dict[str, Any], dict[str, str]]:
     document = _parse(text, place)
     chain, layers, places = [document["name"]], [document], [place]
     while (parent := layers[-1].get("extends")) is not None:
@@ -85,7 +93,7 @@ def _resolve(text: str, place: str) -> tuple[list[str], dict[str, Any], dict[str
     for name, layer in zip(reversed(chain), reversed(layers), strict=True):
         inherited = {key: value for key, value in layer.items() if key != "extends" or layer is layers[0]}
         _merge(merged, inherited, name, origins, "")
-    return chain, merged, origins
+    return chain, places, merged, origins
 
 
 def _merge(into: dict[str, Any], layer: Mapping[str, Any], name: str, origins: dict[str, str], prefix: str) -> None:
@@ -115,7 +123,14 @@ def _missing(merged: Mapping[str, Any]) -> list[Problem]:
         Problem(f"packages.{name}.version", "missing; a pin needs an exact version")
         for name, pin in merged.get("packages", {}).items()
         if "version" not in pin
-    ]
+    ] + _check_successor(merged.get("successor"))
+
+
+def _check_successor(successor: str | None) -> list[Problem]:
+    """Only a shipped profile can be one: a plan that names a file of another host would promise what nobody can load."""
+    if successor is None or successor in shipped_names():
+        return []
+    return [Problem("successor", f"there is no shipped profile `{successor}`; they are {', '.join(shipped_names())}")]
 
 
 def _parse(text: str, place: str) -> dict[str, Any]:

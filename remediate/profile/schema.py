@@ -135,6 +135,8 @@ class InstallSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     index_url: str | None = None
     extra_index_urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
+    lock: bool = True
+    """False: a lock beside the profile, or beside one that it extends, is not used; for files of other builds."""
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -157,4 +159,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     script: ScriptWish = ScriptWish()
     corrections: tuple[Correction, ...] = ()
     costs: tuple[str, ...] = ()
-    """What it costs to be on this profile (advisories, missing features), shown by `plan` and `profiles show`."""
+    """What it costs to be on this profile (missing features), shown by `plan` and `profiles show` beside what is known
+    of the pins."""
+    successor: str | None = None
+    """Shipped profile that leaves these costs behind; `plan` says how many of them."""

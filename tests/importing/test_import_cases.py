@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from importing.support import HEAD, UUID, only, read
+from importing.support import COLLECTED, HEAD, UUID, only, read
 
 from remediate.errors import DocumentError
 from remediate.gpu.reports import read_reports
@@ -125,6 +125,17 @@ def test_a_log_in_the_middle_of_a_bug_report() -> None:
     assert only(text).power.limit_w == 250
 
 
+def test_a_log_that_is_indented_as_a_whole() -> None:
+    text = "".join(f"    {line}" for line in (HEAD + POWER).splitlines(keepends=True))
+    assert only(text).power.limit_w == 250
+    assert read(text).driver_version == "550.54.14"
+
+
+def test_the_longest_key_of_610_has_no_blank_before_its_colon() -> None:
+    text = HEAD + "    Temperature\n        Memory Max Operating T.Limit Temp Specification: 0 C\n"
+    assert only(text).temperature.memory_max_margin_c == 0
+
+
 def test_mig_devices_do_not_lend_their_memory() -> None:
     mig = """    MIG Mode
         Current                                        : Enabled
@@ -172,7 +183,9 @@ def test_some_reasons_only_are_no_mask_unless_one_is_active() -> None:
         ("Hopper", "0x233510DE", "9.0"),
         ("Ampere", "0x20B010DE", "8.0"),
         ("Ampere", "0x223710DE", "8.6"),
-        ("Blackwell", "0x290110DE", None),
+        ("Blackwell", "0x290110DE", "10.0"),
+        ("Blackwell", "0x2BB410DE", "12.0"),
+        ("Blackwell", "0x234110DE", None),
         ("Ampere", "N/A", None),
         ("Maxwell", "0x13BA10DE", None),
     ],
@@ -248,3 +261,23 @@ def test_a_lost_gpu_beside_a_good_one(name: str) -> None:
 def test_reports_of_two_drivers_are_refused() -> None:
     with pytest.raises(DocumentError, match=r"different drivers: 550.54.14 and 535.161.08"):
         read(HEAD, HEAD.replace("550.54.14", "535.161.08"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "platform"),
+    [
+        ("Linux-5.15.153.1-microsoft-standard-WSL2-x86_64-with-glibc2.35", "wsl2"),
+        ("Linux-5.15.148-tegra-aarch64-with-glibc2.35", "jetson"),
+        ("Linux-5.15.0-91-generic-x86_64-with-glibc2.35", NOT_IN_REPORT),
+    ],
+)
+def test_the_kernel_in_torchs_report_tells_the_platform(kernel: str, platform: object) -> None:
+    text = COLLECTED.replace("Linux-5.15.0-91-generic-x86_64-with-glibc2.35", kernel)
+    facts = read(text)
+    assert facts.platform == platform
+    assert [device.name for device in facts.devices] == ["NVIDIA A100-SXM4-40GB"] * 2
+    assert (facts.driver_version, facts.cuda_driver_version) == ("535.129.03", NOT_IN_REPORT)
+
+
+def test_prose_with_versions_is_no_report_of_torch() -> None:
+    assert read_reports([Report("README", "Python version: 3.10.9\nPyTorch version: 2.1.2\n")]) is None

@@ -8,19 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from gpu.support import Recorder, context_for
 from nvml import smi_texts as texts
 from nvml.mock_board import Fault
 from nvml.programs import NAMES
-from nvml.scene import BEFORE, Scene, set_scene, two_boards
+from nvml.scene import BEFORE, UUID, Scene, set_scene, two_boards
 
+from remediate.errors import ApplyError, NeedsRootError
 from remediate.gpu import effects, watched
+from remediate.gpu.commands import Setting, make_operation
 
 SETTERS = {
     "-pm": "nvmlDeviceSetPersistenceMode",
     "-pl": "nvmlDeviceSetPowerManagementLimit",
     "-ac": "nvmlDeviceSetApplicationsClocks",
 }
-SOME_CODES = (2, 3, 4, 13, 15, 26, 77, 999)
+SOME_CODES = {"genuine": (2, 3, 4, 15, 26, 77), "fake": (3, 4, 15)}
 ALL_CODES = (*range(1, 32), 77, 999)
 APPLY = ("apply", "--only", "gpu", "--yes")
 SetUp = Callable[..., Scene]
@@ -48,7 +51,7 @@ def test_each_setter_fails_with_each_code(
     stage = set_up(program)
     whole = stage.board.read_text("utf-8")
     order = list(SETTERS)
-    for code in ALL_CODES if program == "genuine" else SOME_CODES:
+    for code in SOME_CODES[program]:
         stage.board.write_text(whole, "utf-8")
         stage.forget_calls()
         stage.fail(SETTERS[switch], code)
@@ -65,6 +68,31 @@ def test_each_setter_fails_with_each_code(
         undone = stage.run(monkeypatch, "rollback", "--yes")
         assert undone.code == 0, (code, undone)
         assert stage.settings() == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("switch", "setting", "before", "after"),
+    [
+        ("-pm", Setting.PERSISTENCE_MODE, "0", "1"),
+        ("-c", Setting.COMPUTE_MODE, "0", "3"),
+        ("-pl", Setting.POWER_LIMIT, "400", "250"),
+        ("-ac", Setting.APPLICATION_CLOCKS, "1215,1095", "1215,1410"),
+        ("-lgc", Setting.LOCKED_GPU_CLOCKS, "", "210,1305"),
+        ("-lmc", Setting.LOCKED_MEMORY_CLOCKS, "", "1215,1215"),
+    ],
+)
+def test_every_code_is_an_error_with_nvidia_smi_s_own_words(
+    switch: str, setting: Setting, before: str, after: str, set_up: SetUp
+) -> None:
+    set_up()
+    for code in ALL_CODES:
+        text, exit_code = texts.answer(switch, after, code, "00000000:07:00.0")
+        operation = make_operation(setting, UUID, 0, before, after)
+        with pytest.raises(ApplyError) as caught:
+            effects.perform(operation, context_for(None, Recorder(text, exit_code)))
+        assert isinstance(caught.value, NeedsRootError) is (code == texts.NO_PERMISSION)
+        assert any(line and line in caught.value.cause for line in text.splitlines()), code
+        assert "was not set to" in caught.value.what
 
 
 def misbehave(stage: Scene, script: str) -> None:

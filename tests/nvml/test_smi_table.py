@@ -33,6 +33,7 @@ COMMANDS = {
 }
 SETTINGS = {
     "-pm": Setting.PERSISTENCE_MODE,
+    "-c": Setting.COMPUTE_MODE,
     "-pl": Setting.POWER_LIMIT,
     "-ac": Setting.APPLICATION_CLOCKS,
     "-lgc": Setting.LOCKED_GPU_CLOCKS,

@@ -20,8 +20,16 @@ _BY_CHIP = {
     ("Ampere", "22"): "8.6",
     ("Ampere", "24"): "8.6",
     ("Ampere", "25"): "8.6",
+    ("Blackwell", "29"): "10.0",
+    ("Blackwell", "31"): "10.3",
+    ("Blackwell", "2B"): "12.0",
+    ("Blackwell", "2C"): "12.0",
+    ("Blackwell", "2D"): "12.0",
+    ("Blackwell", "2F"): "12.0",
 }
-"""GV100, GA100, and GA102 to GA107, by the first byte of the device id."""
+"""By the first byte of the device id: GV100; GA100, GA102, GA104, GA106 with GA107; GB100, GB110, GB202, GB203, GB206,
+GB205.
+"""
 _DEVICE_ID = re.compile(r"(?:0x)?([0-9A-F]{2})[0-9A-F]{2}10DE", re.ASCII | re.IGNORECASE)
 
 

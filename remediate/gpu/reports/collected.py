@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from remediate.gpu.host import JETSON, WSL2
 from remediate.gpu.reports import cells
 from remediate.gpu.reports.snapshot import INDEX, Snapshot
 from remediate.model import Reading
 
 KIND = "torch.utils.collect_env"
-_MARK = re.compile(r"^\s*(?:Collecting environment information|PyTorch version *:|Is debug build *:)", re.MULTILINE)
+_MARK = re.compile(r"^\s*(?:Collecting environment information|Is debug build *:)", re.MULTILINE)
+_PLATFORM = re.compile(r"^\s*Python platform *: *(\S+)", re.MULTILINE)
 _DRIVER = re.compile(r"^\s*Nvidia driver version *: *(.*?)\s*$", re.MULTILINE)
 _MODELS = re.compile(r"^\s*GPU models and configuration *: *(.*)$", re.MULTILINE)
 _GPU = re.compile(r"\s*GPU (\d{1,3}): (\S.{0,200}?)(?: \(UUID: ([^)\s]{1,60})\))?\s*", re.ASCII)
@@ -29,8 +31,18 @@ def find_collected(text: str, name: str) -> tuple[Snapshot, ...]:
     said: dict[str, Reading[Any]] = {}
     if driver:
         said["driver_version"] = cells.driver_version(driver[1])
+    platform = _platform(text)
+    if platform:
+        said["platform"] = platform
     gpus = _gpus(text, models) if models else ()
     return (Snapshot(f"{name}: {KIND}", said, gpus),)
+
+
+def _platform(text: str) -> str:
+    """WSL2 and Jetson by the kernel's name; another kernel does not tell a container from a host."""
+    kernel = _PLATFORM.search(text)
+    name = kernel[1].lower() if kernel else ""
+    return WSL2 if "microsoft" in name else JETSON if "tegra" in name else ""
 
 
 def _gpus(text: str, models: re.Match[str]) -> tuple[dict[str, Reading[Any]], ...]:

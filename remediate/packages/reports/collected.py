@@ -14,6 +14,7 @@ from remediate.packages.reports.found import NAME, VERSION, Found, distribution
 
 KIND = "torch.utils.collect_env"
 _TORCH = re.compile(rf"^\s*PyTorch version *: *({VERSION}|N/A)\s*$", re.MULTILINE | re.ASCII)
+_MARK = re.compile(r"^\s*(?:Collecting environment information|Is debug build *:)", re.MULTILINE)
 _CUDA = re.compile(r"^\s*CUDA used to build PyTorch *: *(.{1,80}?)\s*$", re.MULTILINE)
 _HIP = re.compile(r"^\s*ROCM used to build PyTorch *: *(.{1,80}?)\s*$", re.MULTILINE)
 _PYTHON = re.compile(r"^\s*Python version *: *(\d+\.\d+(?:\.\d+)?)\S*(?: .*)?$", re.MULTILINE | re.ASCII)
@@ -27,7 +28,7 @@ _VERSION_OF_CUDA = re.compile(r"\d{1,3}\.\d{1,3}(?:\.\d{1,3})?", re.ASCII)
 def find_collected(text: str, name: str) -> Found | None:
     """The report of a text."""
     torch, python = _TORCH.search(text), _PYTHON.search(text)
-    if torch is None or not (python or _CUDA.search(text)):
+    if torch is None or not _MARK.search(text):
         return None
     found = {entry.name: entry for entry in _distributions(text)}
     build = None
