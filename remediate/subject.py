@@ -204,6 +204,13 @@ class Subject(Protocol):
         """
         ...
 
+    def affected(self, operation: Any, facts: Facts) -> Sequence[str]:
+        """Who notices the operation: one line each, as a process with its user; empty for nobody. Pure.
+
+        Asked again before applying, with fresh facts: somebody may have come since the plan was made.
+        """
+        ...
+
     def remember(self, operation: Any, done: bool) -> Mapping[str, str | None]:
         """Ledger entries that this operation sets (`done`) or clears (undone: None deletes). Pure."""
         ...

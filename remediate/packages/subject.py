@@ -131,6 +131,11 @@ class PackagesSubject:
 
         return effects.undo(operation, prepared, context)
 
+    def affected(self, operation: FileEdit | Install, facts: Facts) -> Sequence[str]:
+        """Nobody: what runs has read its files already."""
+        del operation, facts
+        return ()
+
     def remember(self, operation: FileEdit | Install, done: bool) -> Mapping[str, str | None]:
         """Nothing: everything that this subject sets can be read back."""
         del operation, done
