@@ -38,6 +38,7 @@ def make_plan(facts: Facts, resolved: ResolvedProfile, settings: Settings | None
     changes: list[Change] = []
     withheld: list[Withheld] = []
     artifacts: list[Artifact] = []
+    costs: list[str] = list(resolved.profile.costs)
     for subject in observed_subjects(facts):
         found = tuple(finding for finding in subject.compare(situation) if finding.code not in settings.ignore)
         proposal = subject.propose(situation, found)
@@ -45,6 +46,7 @@ def make_plan(facts: Facts, resolved: ResolvedProfile, settings: Settings | None
         changes += (change for change in proposal.changes if _is_wanted(change.codes, settings.ignore))
         withheld += (item for item in proposal.withheld if _is_wanted(item.codes, settings.ignore))
         artifacts += proposal.artifacts
+        costs += proposal.costs
     return Plan(
         schema_version=SCHEMA_VERSION,
         tool_version=__version__,
@@ -56,7 +58,7 @@ def make_plan(facts: Facts, resolved: ResolvedProfile, settings: Settings | None
         changes=tuple(changes),
         withheld=tuple(withheld),
         artifacts=tuple(artifacts),
-        costs=resolved.profile.costs,
+        costs=tuple(costs),
         reports=facts.reports,
     )
 

@@ -76,6 +76,8 @@ class Proposal(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     withheld: tuple[Withheld, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    costs: tuple[str, ...] = ()
+    """What it costs to be where the profile leads; shown with the profile's own costs."""
 
 
 class Context(msgspec.Struct):

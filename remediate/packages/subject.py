@@ -85,9 +85,14 @@ class PackagesSubject:
 
     def propose(self, situation: Situation, findings: Sequence[Finding]) -> Proposal:
         """See `remediate.packages.propose`."""
+        from msgspec.structs import replace
+
+        from remediate.packages.advisories.costs import costs_of
         from remediate.packages.propose import propose_packages
 
-        return propose_packages(_section(situation.facts), situation, findings)
+        section = _section(situation.facts)
+        proposal = propose_packages(section, situation, findings)
+        return replace(proposal, costs=costs_of(situation.profile, section))
 
     def read(self, facts: Facts, key: str) -> str:
         """`installed:NAME` gives the version, empty when absent; `target:prefix` and `target:version` the target's."""

@@ -115,7 +115,14 @@ def _missing(merged: Mapping[str, Any]) -> list[Problem]:
         Problem(f"packages.{name}.version", "missing; a pin needs an exact version")
         for name, pin in merged.get("packages", {}).items()
         if "version" not in pin
-    ]
+    ] + _check_successor(merged.get("successor"))
+
+
+def _check_successor(successor: str | None) -> list[Problem]:
+    """Only a shipped profile can be one: a plan that names a file of another host would promise what nobody can load."""
+    if successor is None or successor in shipped_names():
+        return []
+    return [Problem("successor", f"there is no shipped profile `{successor}`; they are {', '.join(shipped_names())}")]
 
 
 def _parse(text: str, place: str) -> dict[str, Any]:

@@ -157,4 +157,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     script: ScriptWish = ScriptWish()
     corrections: tuple[Correction, ...] = ()
     costs: tuple[str, ...] = ()
-    """What it costs to be on this profile (advisories, missing features), shown by `plan` and `profiles show`."""
+    """What it costs to be on this profile (missing features), shown by `plan` and `profiles show` beside what is known
+    of the pins."""
+    successor: str | None = None
+    """Shipped profile that leaves these costs behind; `plan` says how many of them."""
