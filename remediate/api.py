@@ -93,6 +93,7 @@ def apply(
     state_dir: str | Path | None = None,
     events: Events | None = None,
     confirm_within_s: float | None = None,
+    allow_disruption: bool = False,
 ) -> ApplyResult:
     """Make the plan's changes, without asking. See `remediate.runs.execute.apply_plan` for what it raises.
 
@@ -102,6 +103,7 @@ def apply(
         state_dir: state folder; None means the default one.
         events: told about each step.
         confirm_within_s: undo all of it unless `confirm` is called within so many seconds after the last change.
+        allow_disruption: also change GPUs that processes use.
     """
     from remediate.runs.execute import apply_plan
 
@@ -113,6 +115,7 @@ def apply(
         only=only,
         events=events,
         confirm_within_s=confirm_within_s,
+        allow_disruption=allow_disruption,
     )
 
 

@@ -123,6 +123,24 @@ class InterruptedRunError(ApplyError):
     """An earlier run ended between an intent and its outcome and must be finished or rolled back first."""
 
 
+class DisruptionError(ApplyError):
+    """Somebody uses what a change would disturb, and nobody agreed to that.
+
+    Attributes:
+        affected: one line for each who notices.
+    """
+
+    exit_code = ExitCode.DIFFERS
+
+    def __init__(self, titles: tuple[str, ...], affected: tuple[str, ...]) -> None:
+        super().__init__(
+            f"nothing was changed, for somebody would notice: {', '.join(titles)}",
+            cause="\n         ".join(affected),
+            hint="choose a quiet moment, or add `--allow-disruption`; without `--yes` it asks",
+        )
+        self.affected = affected
+
+
 class UnconfirmedRunError(ApplyError):
     """An earlier run waits for its confirmation, or was not confirmed and still stands."""
 

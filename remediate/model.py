@@ -207,6 +207,8 @@ class Change(msgspec.Struct, frozen=True):
     """The argument list that will be run, for display; empty for a file."""
     diff: str = ""
     """Unified diff, for a file."""
+    affects: tuple[str, ...] = ()
+    """Who noticed it when the plan was made (`Subject.affected`)."""
 
     @property
     def needs_root(self) -> bool:

@@ -79,6 +79,8 @@ class Proposal(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...] = ()
     withheld: tuple[Withheld, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    costs: tuple[str, ...] = ()
+    """What it costs to be where the profile leads; shown with the profile's own costs."""
 
 
 class Context(msgspec.Struct):
@@ -204,6 +206,13 @@ class Subject(Protocol):
 
         Raises:
             ApplyError: it could not be undone.
+        """
+        ...
+
+    def affected(self, operation: Any, facts: Facts) -> Sequence[str]:
+        """Who notices the operation: one line each, as a process with its user; empty for nobody. Pure.
+
+        Asked again before applying, with fresh facts: somebody may have come since the plan was made.
         """
         ...
 

@@ -48,6 +48,7 @@ class FolderSubject:
         self.root = root
         self.fail_on: str | None = None
         self.performed: list[str] = []
+        self.noticed_by: tuple[str, ...] = ()
 
     def begin(self, request: Request) -> None:
         return None
@@ -114,6 +115,9 @@ class FolderSubject:
 
     def undo(self, operation: FileEdit, prepared: Any, context: Context) -> Performed:
         return files.undo(operation, prepared, context)
+
+    def affected(self, operation: FileEdit, facts: Facts) -> Sequence[str]:
+        return self.noticed_by
 
     def remember(self, operation: FileEdit, done: bool) -> Mapping[str, str | None]:
         return {f"{os.path.basename(operation.path)}/written": "yes" if done else None}  # noqa: PTH119

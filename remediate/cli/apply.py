@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 from msgspec.structs import replace
 
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
     from remediate.model import Plan
     from remediate.runs.execute import ApplyResult
     from remediate.runs.store import Store
+
+
+class Consent(msgspec.Struct, frozen=True):
+    """What the options agree to beforehand. With `yes` nothing is asked."""
+
+    yes: bool
+    allow_disruption: bool
+    confirm_within_s: int | None
 
 
 def apply(
@@ -38,6 +47,9 @@ def apply(
     smoke: options.SmokeOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     yes: options.YesOption = False,
+    allow_disruption: Annotated[
+        bool, typer.Option("--allow-disruption", help="With --yes: also change GPUs that processes use.")
+    ] = False,
     confirm_within: Annotated[
         int | None,
         typer.Option(
@@ -62,6 +74,7 @@ def apply(
     remediate apply plan.json       exactly a saved plan
     remediate apply --yes           without asking, for a script
     remediate apply --only gpu      one subject
+    remediate apply --yes --allow-disruption    also while processes use the GPU
     remediate apply --confirm-within 120    undone again unless you type yes, or
                                     run `remediate confirm`, within 2 minutes:
                                     for a machine that you reach over SSH
@@ -93,7 +106,11 @@ def apply(
         )
         target = replace(target, install=options.install_options(installer, prune=prune, smoke=smoke))
         made = get_plan(target, profile, unsafe_fixes=unsafe_fixes)
-    _run(console, made, store, subjects, dry_run=dry_run, yes=yes, confirm_within=confirm_within)
+    if dry_run:
+        _show_dry_run(console, made, subjects)
+        return
+    consent = Consent(yes, allow_disruption, confirm_within)
+    _run(console, made, store, subjects, consent)
 
 
 def _run(
@@ -101,37 +118,38 @@ def _run(
     made: Plan,
     store: Store,
     only: tuple[str, ...],
-    *,
-    dry_run: bool,
-    yes: bool,
-    confirm_within: int | None,
+    consent: Consent,
 ) -> None:
     from remediate import api
     from remediate.cli.confirm import settle
-    from remediate.cli.report import print_plan
+    from remediate.cli.report import print_noticed, print_plan
     from remediate.cli.session import check_code
     from remediate.cli.steps import StepPrinter
-    from remediate.runs.execute import apply_plan
+    from remediate.runs.execute import apply_plan, noticed_now
 
     chosen = [change for change in made.changes if not only or change.subject in only]
     if not chosen:
         print_plan(console, made)
         raise typer.Exit(check_code(made))
-    if dry_run:
-        print_plan(console, made)
-        _print_dry_run(console, made, only)
-        return
-    if not yes:
-        print_plan(console, made)
-        ask(f"Make {'this change' if len(chosen) == 1 else f'these {len(chosen)} changes'}?")
     settings = api.config_of(made.request).settings
+    if not consent.yes:
+        print_plan(console, made)
+        print_noticed(console, noticed_now(made, chosen, store, settings))
+        ask(f"Make {'this change' if len(chosen) == 1 else f'these {len(chosen)} changes'}?")
     events = StepPrinter(console, "setting")
     result = apply_plan(
-        made, store=store, settings=settings, only=only, events=events, confirm_within_s=confirm_within
+        made,
+        store=store,
+        settings=settings,
+        only=only,
+        events=events,
+        confirm_within_s=consent.confirm_within_s,
+        # Who answered yes was shown who notices.
+        allow_disruption=consent.allow_disruption or not consent.yes,
     )
     code = _report(console, made, result)
     if result.confirm_by:
-        code = settle(console, store, result.run_id, code, may_ask=not yes and result.failure is None)
+        code = settle(console, store, result.run_id, code, may_ask=not consent.yes and result.failure is None)
     raise typer.Exit(code)
 
 
@@ -166,7 +184,13 @@ def _report(console: Console, made: Plan, result: ApplyResult) -> int:
     return ExitCode.UNKNOWN if result.needs_root or made.unknowns else ExitCode.OK
 
 
-def _print_dry_run(console: Console, made: Plan, only: tuple[str, ...]) -> None:
+def _show_dry_run(console: Console, made: Plan, only: tuple[str, ...]) -> None:
+    from remediate.cli.report import print_plan
+    from remediate.cli.session import check_code
+
+    print_plan(console, made)
+    if not any(not only or change.subject in only for change in made.changes):
+        raise typer.Exit(check_code(made))
     console.heading("Dry run")
     for change in made.changes:
         if not only or change.subject in only:

@@ -92,9 +92,12 @@ def _print_profile(console: Console, loaded: ResolvedProfile) -> None:
         console.item("~", "magenta", f"{correction.said} -> {correction.used}", tail=correction.about)
         console.labelled("why:", correction.because, indent=4)
         console.labelled("source:", correction.source, indent=4)
-    if profile.costs:
+    from remediate.packages.advisories.costs import costs_of
+
+    costs = (*profile.costs, *costs_of(profile))
+    if costs:
         console.heading("Costs")
-        for cost in profile.costs:
+        for cost in costs:
             console.item("i", "cyan", cost)
 
 

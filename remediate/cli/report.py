@@ -68,6 +68,7 @@ def print_changes(console: Console, changes: Sequence[Change], *, is_reported: b
     if not changes:
         return
     console.heading(f"Changes, in this order ({len(changes)})")
+    told: tuple[str, ...] = ()
     for number, change in enumerate(changes, 1):
         codes = ", ".join(change.codes)
         console.item(f"{number}. {_mark(change)}", "magenta", change.title, tail=codes)
@@ -78,8 +79,22 @@ def print_changes(console: Console, changes: Sequence[Change], *, is_reported: b
         if change.reason:
             console.labelled("why:", change.reason, indent=7)
         console.labelled("risk:", risks(change), indent=7)
+        if change.affects:
+            who = "the same" if change.affects == told else "; ".join(change.affects)
+            console.labelled("noticed by:", who, indent=7)
+            told = change.affects
         if is_reported:
             console.labelled("from:", "a report; apply compares it with the machine first", indent=7)
+
+
+def print_noticed(console: Console, noticed: Iterable[str]) -> None:
+    """Who notices, before the question whether to go on."""
+    lines = list(noticed)
+    if lines:
+        console.heading("Who notices these changes now")
+        for line in lines:
+            console.item("i", "cyan", line)
+        console.line()
 
 
 def _print_items(console: Console, change: Change) -> None:

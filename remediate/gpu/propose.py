@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 
+from remediate.gpu.busy import who_notices
 from remediate.gpu.commands import LOCKS, Operation, Setting, render_script, setting_name, show_value
 from remediate.gpu.compare import SUBJECT, target_of
 from remediate.gpu.facts import GpuFacts
 from remediate.gpu.judgement import Judgement
 from remediate.gpu.keys import read_key
 from remediate.gpu.settings import judge
-from remediate.model import Artifact, Change, Risk, Unknown, Withheld
+from remediate.model import Artifact, Change, Risk, Withheld
 from remediate.profile.schema import Profile
 from remediate.subject import Proposal
 
@@ -43,6 +44,7 @@ def propose(facts: GpuFacts, profile: Profile, is_root: bool, needs_root: bool =
 
 def _change(facts: GpuFacts, found: Judgement, operation: Operation, needs_root: bool) -> Change:
     setting = operation.setting
+    affects = who_notices(operation, facts)
     keys = ("driver_version", *(f"{operation.uuid}/{name}" for name in _DEPENDENCIES[setting]))
     return Change(
         id=f"{SUBJECT}:{operation.uuid}:{setting}",
@@ -53,10 +55,11 @@ def _change(facts: GpuFacts, found: Judgement, operation: Operation, needs_root:
         before=_before(operation),
         after=show_value(setting, operation.after),
         reason=found.reason,
-        risks=_risks(found, setting, needs_root),
+        risks=_risks(needs_root, bool(affects)),
         depends_on={key: read_key(facts, key) for key in keys},
         operation=operation,
         command=operation.argv,
+        affects=affects,
     )
 
 
@@ -66,12 +69,8 @@ def _before(operation: Operation) -> str:
     return show_value(operation.setting, operation.before)
 
 
-def _risks(found: Judgement, setting: Setting, needs_root: bool) -> tuple[Risk, ...]:
-    """Running clients notice clocks and limits; an unreadable process list counts as somebody being there."""
-    processes = found.device.processes
-    is_busy = isinstance(processes, Unknown) or bool(processes)
-    risks = (Risk.ROOT,) if needs_root else ()
-    return (*risks, Risk.DISRUPTIVE) if is_busy and setting is not Setting.PERSISTENCE_MODE else risks
+def _risks(needs_root: bool, is_noticed: bool) -> tuple[Risk, ...]:
+    return (Risk.ROOT,) * needs_root + (Risk.DISRUPTIVE,) * is_noticed
 
 
 def _withheld(found: Judgement) -> Withheld:

@@ -87,9 +87,14 @@ class PackagesSubject:
 
     def propose(self, situation: Situation, findings: Sequence[Finding]) -> Proposal:
         """See `remediate.packages.propose`."""
+        from msgspec.structs import replace
+
+        from remediate.packages.advisories.costs import costs_of
         from remediate.packages.propose import propose_packages
 
-        return propose_packages(_section(situation.facts), situation, findings)
+        section = _section(situation.facts)
+        proposal = propose_packages(section, situation, findings)
+        return replace(proposal, costs=costs_of(situation.profile, section))
 
     def read(self, facts: Facts, key: str) -> str:
         """`installed:NAME` gives the version, empty when absent; `target:prefix` and `target:version` the target's."""
@@ -132,6 +137,11 @@ class PackagesSubject:
         from remediate.packages import effects
 
         return effects.undo(operation, prepared, context)
+
+    def affected(self, operation: FileEdit | Install, facts: Facts) -> Sequence[str]:
+        """Nobody: what runs has read its files already."""
+        del operation, facts
+        return ()
 
     def remember(self, operation: FileEdit | Install, done: bool) -> Mapping[str, str | None]:
         """Nothing: everything that this subject sets can be read back."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from remediate.errors import InterruptedRunError, RemediateError, StalePlanError
+from remediate.errors import DisruptionError, InterruptedRunError, RemediateError, StalePlanError
 from remediate.model import Change, Facts, Performed, Plan, State
 from remediate.observation import observe, read_boot_id
 from remediate.planner import moved_facts
@@ -58,6 +58,7 @@ def apply_plan(
     events: Events | None = None,
     is_root: bool | None = None,
     confirm_within_s: float | None = None,
+    allow_disruption: bool = False,
 ) -> ApplyResult:
     """Make the changes of `plan`, as those same bytes and argument lists.
 
@@ -73,12 +74,14 @@ def apply_plan(
         is_root: whether changes that need root are tried; None asks the operating system.
         confirm_within_s: undo all of it unless `confirm.confirm_run` is called within so many seconds after the last
             change; a process that outlives this one sees to it. None: it stays.
+        allow_disruption: make changes also where somebody notices, as a process on a GPU whose clocks change.
 
     Raises:
         LockHeldError: another run goes on.
         InterruptedRunError: an earlier run is to be finished or rolled back first.
         UnconfirmedRunError: an earlier run is to be confirmed or rolled back first.
         StalePlanError: a fact that a change depends on has moved.
+        DisruptionError: somebody would notice a change, and that is not allowed.
         ObserveError: the host can't be read any more.
     """
     store = store or Store()
@@ -100,6 +103,8 @@ def apply_plan(
         if not allowed:
             already = tuple(change.id for change in selected if change.id in met)
             return ApplyResult(already=already, needs_root=needs_root)
+        if not allow_disruption:
+            refuse_disruption(allowed, facts)
         run = start_run(store.create_run(), plan, tuple(change.id for change in allowed), confirm_within_s)
         with _watched(run, store):
             progress = _perform_all(run, allowed, store, rights, events or Silent())
@@ -187,6 +192,32 @@ def refuse_stale(changes: Iterable[Change], facts: Facts) -> None:
     moved = moved_facts(tuple(changes), facts)
     if moved:
         raise StalePlanError(moved)
+
+
+def refuse_disruption(changes: Iterable[Change], facts: Facts) -> None:
+    """Raise `DisruptionError` when somebody, by these facts, notices one of the changes."""
+    noticed = affected_by(changes, facts)
+    if noticed:
+        affected = tuple(dict.fromkeys(line for lines in noticed.values() for line in lines))
+        raise DisruptionError(tuple(noticed), affected)
+
+
+def noticed_now(
+    plan: Plan, changes: Iterable[Change], store: Store, settings: Settings | None = None
+) -> tuple[str, ...]:
+    """Who notices one of the changes as the host is now, to be shown before somebody agrees.
+
+    Raises:
+        ObserveError: the host can't be read any more.
+    """
+    facts = observe(plan.request, settings, store.ledger(read_boot_id()))
+    return tuple(dict.fromkeys(line for lines in affected_by(changes, facts).values() for line in lines))
+
+
+def affected_by(changes: Iterable[Change], facts: Facts) -> dict[str, tuple[str, ...]]:
+    """Title of each change that somebody notices, and who."""
+    found = ((change, subject_named(change.subject).affected(change.operation, facts)) for change in changes)
+    return {change.title: tuple(lines) for change, lines in found if lines}
 
 
 def make_context(run_folder: Path, plan: Plan, rights: bool, events: Events) -> Context:

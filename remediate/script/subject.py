@@ -110,6 +110,11 @@ class ScriptSubject:
         """
         return files.undo(operation, prepared, context)
 
+    def affected(self, operation: files.FileEdit, facts: Facts) -> Sequence[str]:
+        """Nobody: what runs has read its files already."""
+        del operation, facts
+        return ()
+
     def remember(self, operation: files.FileEdit, done: bool) -> Mapping[str, str | None]:
         """Nothing: a file can always be read again."""
         del operation, done

@@ -41,6 +41,8 @@ Run.append = dying
 main()
 """
 PATIENCE_S = 60.0
+YES = ("--yes", "--allow-disruption")
+"""The board has a process on it."""
 
 
 class Box:
@@ -67,7 +69,7 @@ class Box:
         )
 
     def apply(self, seconds: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.run("apply", *self.target, "--yes", "--confirm-within", str(seconds), *arguments)
+        return self.run("apply", *self.target, *YES, "--confirm-within", str(seconds), *arguments)
 
     def limit_w(self) -> object:
         return Board.load(self.board).facts.devices[0].power.limit_w
@@ -109,8 +111,8 @@ class Box:
         return process, master
 
 
-def answer(master: int, question: str, text: str) -> None:
-    """Wait for the question on the terminal and type an answer."""
+def answer(master: int, question: str, text: str) -> str:
+    """Wait for the question on the terminal and type an answer; what the terminal showed until then."""
     seen = b""
     end = time.monotonic() + PATIENCE_S
     while question.encode() not in seen:
@@ -118,6 +120,7 @@ def answer(master: int, question: str, text: str) -> None:
         if select.select([master], [], [], 1)[0]:
             seen += os.read(master, 65536)
     os.write(master, text.encode())
+    return seen.decode()
 
 
 @pytest.fixture
@@ -145,7 +148,7 @@ def test_confirmed_from_another_shell(box: Box) -> None:
     noted = box.run("verify", *box.target)
     assert noted.returncode == 0
     assert "run 000001 is not confirmed: it is undone at" in noted.stderr
-    refused = box.run("apply", *box.target, "--yes")
+    refused = box.run("apply", *box.target, *YES)
     assert refused.returncode == 1
     assert "`remediate confirm 000001` keeps it" in refused.stderr
     assert box.run("confirm").returncode == 0
@@ -155,7 +158,7 @@ def test_confirmed_from_another_shell(box: Box) -> None:
 
 
 def test_a_killed_program_does_not_stop_the_undoing(box: Box) -> None:
-    killed = box.run("apply", *box.target, "--yes", "--confirm-within", "2", program=("-c", KILL_ITSELF))
+    killed = box.run("apply", *box.target, *YES, "--confirm-within", "2", program=("-c", KILL_ITSELF))
     assert killed.returncode == -signal.SIGKILL
     box.wait_until(lambda: box.history() == "rolled back; not confirmed in time")
     assert Board.load(box.board).facts.devices[0].persistence_mode is False
@@ -179,7 +182,8 @@ def test_a_hung_up_terminal_does_not_stop_the_undoing(box: Box) -> None:
 )
 def test_answered_on_the_terminal(box: Box, typed: str, code: int, limit_w: int) -> None:
     process, master = box.start_on_terminal("apply", *box.target, "--confirm-within", "300")
-    answer(master, "Make these 2 changes?", "y\n")
+    shown = answer(master, "Make these 2 changes?", "y\n")
+    assert "4242 /sandbox/.venv/bin/python (sandbox)" in shown[shown.index("Who notices these changes now") :]
     answer(master, "Keep it?", typed)
     assert process.wait(PATIENCE_S) == code
     os.close(master)
@@ -203,10 +207,10 @@ def test_a_killed_watcher_is_told_by_the_next_command(box: Box) -> None:
     box.wait_until(lambda: not box.watchers())
     told = box.run("plan", *box.target)
     assert "is gone (killed, or the machine was restarted), so nothing will" in told.stderr
-    assert box.run("apply", *box.target, "--yes").returncode == 1
+    assert box.run("apply", *box.target, *YES).returncode == 1
     assert box.run("rollback", "--yes").returncode == 0
     assert box.limit_w() == 400
-    assert box.run("apply", *box.target, "--yes").returncode == 0
+    assert box.run("apply", *box.target, *YES).returncode == 0
 
 
 def test_a_watcher_that_is_asked_to_end_undoes_first(box: Box) -> None:

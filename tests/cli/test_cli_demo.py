@@ -67,7 +67,7 @@ def test_the_life_cycle_by_hand(laid_out: Path) -> None:
     assert remediate(laid_out, "plan", "--check").returncode == 3
     saved = remediate(laid_out, "plan", "-o", "plan.json")
     assert saved.returncode == 0
-    applied = remediate(laid_out, "apply", "plan.json", "--yes")
+    applied = remediate(laid_out, "apply", "plan.json", "--yes", "--allow-disruption")
     assert applied.returncode == 0, applied.stdout + applied.stderr
     assert remediate(laid_out, "verify").returncode == 0
     plan = json.loads(remediate(laid_out, "plan", "--json").stdout)["plan"]

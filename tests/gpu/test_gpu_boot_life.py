@@ -89,7 +89,7 @@ class Sandbox:
         return self.run(command, "--only", "gpu", "-p", "ours.toml", "--board", self.board, *arguments)
 
     def apply(self) -> None:
-        done = self.with_profile("apply", "--yes")
+        done = self.with_profile("apply", "--yes", "--allow-disruption")
         assert done.returncode == 0, done.stdout + done.stderr
 
     def boot(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -133,7 +133,7 @@ def test_installed_and_undone(sandbox: Sandbox) -> None:
     assert sandbox.files() == INSTALLED
     assert (sandbox.root / "etc/remediate/gpu.json").stat().st_mode & 0o777 == 0o644
     assert sandbox.with_profile("verify").returncode == 0
-    again = sandbox.with_profile("apply", "--yes")
+    again = sandbox.with_profile("apply", "--yes", "--allow-disruption")
     assert "Nothing to do" in again.stdout
     assert sandbox.run("rollback", "--yes").returncode == 0
     assert sandbox.files() == []

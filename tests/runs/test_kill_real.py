@@ -51,7 +51,7 @@ def everything(sandbox: Path) -> tuple[Mapping[str, bytes], tuple[object, ...]]:
 
 def apply_all(sandbox: Path) -> None:
     state = sandbox / ".state"
-    api.apply(api.plan(api.observe(sandbox, state_dir=state)), state_dir=state)
+    api.apply(api.plan(api.observe(sandbox, state_dir=state)), state_dir=state, allow_disruption=True)
 
 
 def leftovers(sandbox: Path) -> list[str]:

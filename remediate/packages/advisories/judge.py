@@ -40,18 +40,13 @@ def find_known(facts: PackagesFacts, pins: Mapping[str, PlannedPin]) -> Iterator
         )
 
 
-def pin_costs(
-    profile: Profile, successor: Profile | None = None, versions: Mapping[str, str] | None = None
-) -> tuple[str, ...]:
-    """What the data says it costs to be on the profile's pins, and how much of it the successor leaves behind.
+def pin_costs(successor: Profile | None, versions: Mapping[str, str]) -> tuple[str, ...]:
+    """What the data says it costs to be on these versions, and how much of it a successor leaves behind.
 
     Args:
-        profile: the one to judge.
-        successor: the profile that it names as such.
-        versions: the versions that a plan leads to, by name; None takes the pins' own.
+        successor: the profile that the present one names as such.
+        versions: version by canonical name.
     """
-    if versions is None:
-        versions = {name: pin.version for name, pin in profile.packages.items()}
     known = {name: found for name, version in sorted(versions.items()) if (found := known_of(name, version))}
     costs = [f"{name} {versions[name]}: {_with_fix(found)}" for name, found in known.items()]
     return (*costs, *(_way_out(known, successor) if successor is not None else ()))

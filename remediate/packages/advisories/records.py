@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
 from remediate.packages.names import contains
 
@@ -74,12 +75,32 @@ class Advisory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     note: str = ""
 
     def affects(self, version: str) -> bool:
-        """Whether that version is in one of the ranges."""
-        return any(contains(specifier, version) for specifier in self.affected)
+        """Whether that version is in one of the ranges; nonsense is in none.
+
+        A pre-release of the fixed version counts as affected, other than PEP 440 has it for `<`: nobody knows whether
+        it had the fix.
+        """
+        return any(contains(specifier, version) or _is_before(specifier, version) for specifier in self.affected)
 
     def is_known_as(self, name: str) -> bool:
         """Whether `name` is its number in one of the databases."""
         return name == self.id or name in self.aliases
+
+
+def _is_before(specifier: str, version: str) -> bool:
+    """Whether it is a pre-release of the bound of a `<`, and in the range otherwise."""
+    rest, _, bound = specifier.rpartition("<")
+    if not bound[:1].isdigit() or not contains(f"=={bound}.*", _base(version)):
+        return False
+    parsed, limit = Version(version), Version(bound)
+    return parsed < limit and (not rest.rstrip(",") or contains(rest.rstrip(","), version))
+
+
+def _base(version: str) -> str:
+    try:
+        return Version(version).base_version
+    except InvalidVersion:
+        return ""
 
 
 class Shipped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
