@@ -165,12 +165,6 @@ class GpuSubject:
 
         return () if isinstance(operation, _BOOT) else who_notices(operation, self._section(facts))
 
-    def affected(self, operation: Any, facts: Facts) -> Sequence[str]:
-        """The processes on the GPU whose clocks or limits change."""
-        from remediate.gpu.busy import who_notices
-
-        return () if isinstance(operation, _BOOT) else who_notices(operation, self._section(facts))
-
     def remember(self, operation: Any, done: bool) -> Mapping[str, str | None]:
         """Locked clocks, which no driver call reads back."""
         from remediate.gpu import effects
