@@ -15,7 +15,7 @@ _HANDLER_DECORATORS = frozenset((
     "get", "post", "put", "delete", "patch", "route", "websocket", "api_route", "task", "shared_task", "actor",
     "message_handler", "on_message", "event", "before_request", "api", "endpoint", "web_endpoint", "fastapi_endpoint",
     "asgi_app", "http", "cloud_event", "callback", "on", "on_chat_start", "message", "callback_query", "slash_command",
-    "listener", "tool", "batch",
+    "listener", "tool", "batch", "method", "expose",
 ))
 _BARE_HANDLER_DECORATORS = frozenset((
     "task", "shared_task", "event", "actor", "on_message", "on_chat_start", "http", "cloud_event", "before_request",
@@ -27,7 +27,11 @@ _HOOK_DECORATORS = frozenset((
 _REGISTERING = frozenset((
     "click", "submit", "change", "then", "add_api_route", "add_url_rule", "add_handler", "route", "Interface",
     "ChatInterface", "MessageHandler", "CommandHandler", "add_event_handler", "register", "subscribe",
-    "basic_consume", "add_route", "add_post", "add_get", "enqueue",
+    "basic_consume", "add_route", "add_post", "add_get", "enqueue", "Route", "WebSocketRoute", "serve", "do",
+    "add_job", "on", "on_message", "callback",
+))
+_MAPPING = frozenset((
+    "map", "imap", "imap_unordered", "starmap", "apply", "applymap", "progress_apply", "parallel_apply", "filter",
 ))
 # fmt: on
 _BOT_LIBRARIES = frozenset(("discord", "nextcord", "disnake", "telegram", "telebot", "aiogram", "slack_bolt"))
@@ -55,6 +59,9 @@ _SERVING_METHODS = {
 }
 """Methods that a server calls for each request, by the name of the class or of one that it is derived from."""
 
+_VIEWS = frozenset(("Resource", "MethodView", "View", "APIView", "GenericAPIView", "RequestHandler", "HTTPEndpoint"))
+_VERBS = frozenset(("get", "post", "put", "delete", "patch"))
+
 
 def is_handler(module: Module, function: Function, references: list[ast.Name]) -> bool:
     """Whether a function answers requests, messages, tasks or events.
@@ -67,11 +74,15 @@ def is_handler(module: Module, function: Function, references: list[ast.Name]) -
         return True
     if any(_is_handler_decorator(module, decorator) for decorator in function.decorator_list):
         return True
-    return _is_serving_method(module, function) or any(_registers(module, node, function) for node in references)
+    if arguments[:1] == ["request"] and "django" in {name.split(".")[0] for name in module.imported}:
+        return True
+    return _is_serving_method(module, function) or any(is_registered(module, node) for node in references)
 
 
 def _is_handler_decorator(module: Module, decorator: ast.expr) -> bool:
     name = last_name(decorator)
+    if name in ("remote", "function"):
+        return _is_remote_function(module, decorator)
     if module.resolve(decorator.func if isinstance(decorator, ast.Call) else decorator).startswith(
         ("unittest", "mock")
     ):
@@ -82,6 +93,12 @@ def _is_handler_decorator(module: Module, decorator: ast.expr) -> bool:
     return (has_arguments and name in _HANDLER_DECORATORS) or name in _BARE_HANDLER_DECORATORS
 
 
+def _is_remote_function(module: Module, decorator: ast.expr) -> bool:
+    """`@ray.remote` and Modal's `@app.function()` on a function: each call is a task of its own."""
+    library = "ray" if last_name(decorator) == "remote" else "modal"
+    return library in module.imported and isinstance(module.parents[decorator], ast.FunctionDef | ast.AsyncFunctionDef)
+
+
 def _is_serving_method(module: Module, function: Function) -> bool:
     owner = module.parents[function]
     if not isinstance(owner, ast.ClassDef):
@@ -89,24 +106,34 @@ def _is_serving_method(module: Module, function: Function) -> bool:
     kinds = (owner.name, *(last_name(base) for base in owner.bases))
     if any(function.name in _SERVING_METHODS.get(kind, ()) for kind in kinds):
         return True
+    if any(kind in _VIEWS for kind in kinds) and function.name in _VERBS:
+        return True
+    if any(kind.endswith("Servicer") for kind in kinds) and not function.name.startswith("_"):
+        return True
     is_deployment = any(last_name(decorator) == "deployment" for decorator in owner.decorator_list)
     return is_deployment and function.name == "__call__"
 
 
-def _registers(module: Module, reference: ast.Name, function: Function) -> bool:
+def is_registered(module: Module, reference: ast.expr) -> bool:
+    """Whether a function's name, or a lambda, is given to something that calls it for each request or event."""
     parent = module.parents[reference]
+    if isinstance(parent, ast.Call) and last_name(parent) == "partial" and reference in parent.args[:1]:
+        reference, parent = parent, module.parents[parent]
     if isinstance(parent, ast.Dict):
         return any(constant(key) == "handler" for key in parent.keys)
     if isinstance(parent, ast.keyword):
         if parent.arg in ("fn", "handler", "callback", "on_message_callback", "view_func"):
             return True
         parent = module.parents[parent]
-    return (
-        isinstance(parent, ast.Call)
-        and reference is not parent.func
-        and last_name(parent.func) in _REGISTERING
-        and function.name == reference.id
-    )
+    return isinstance(parent, ast.Call) and reference is not parent.func and last_name(parent.func) in _REGISTERING
+
+
+def is_mapped(module: Module, reference: ast.expr) -> bool:
+    """Whether a function's name, or a lambda, is given to something that calls it for each item: `pool.map(f, xs)`."""
+    parent = module.parents[reference]
+    if not (isinstance(parent, ast.Call) and reference in parent.args):
+        return False
+    return last_name(parent.func) in _MAPPING and not module.resolve(parent.func).startswith("torch")
 
 
 def is_cached(function: Function) -> bool:

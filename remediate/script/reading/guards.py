@@ -17,7 +17,7 @@ from remediate.script.reading.tracks import Tracks
 
 NO_GRAD = "torch.no_grad"
 INFERENCE_MODE = "torch.inference_mode"
-_RUNS = frozenset(("generate", "chat", "stream_chat", "stream_generate", "forward"))
+RUNS = frozenset(("generate", "chat", "stream_chat", "stream_generate", "forward"))
 _STARTERS = frozenset(("Thread", "Timer", "submit", "to_thread", "run_in_executor", "start_new_thread"))
 _AUTOGRAD = frozenset(("backward", "requires_grad", "requires_grad_", "enable_grad", "grad", "autograd"))
 
@@ -83,7 +83,7 @@ def _same_thread(region: list[ast.stmt]) -> Iterator[ast.AST]:
 def _runs_model(module: Module, tracks: Tracks, node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
-    if isinstance(node.func, ast.Attribute) and node.func.attr in _RUNS and not module.resolve(node.func):
+    if isinstance(node.func, ast.Attribute) and node.func.attr in RUNS and not module.resolve(node.func):
         return True
     return bool(tracks.loads_of(node.func)) if isinstance(node.func, ast.Name | ast.Attribute) else False
 
@@ -107,7 +107,7 @@ def started_run(module: Module, tracks: Tracks, call: ast.Call) -> ast.expr | No
     value = keyword(call, "target")
     candidates = [value] if value is not None else call.args[:2]
     for candidate in candidates:
-        if isinstance(candidate, ast.Attribute) and candidate.attr in _RUNS and not module.resolve(candidate):
+        if isinstance(candidate, ast.Attribute) and candidate.attr in RUNS and not module.resolve(candidate):
             return candidate
         function = _function_named(module, candidate)
         if function is not None and any(_runs_model(module, tracks, node) for node in ast.walk(function)):

@@ -88,7 +88,7 @@ def _describe(path: str, digest: str, module: Module) -> FileFacts:
         ignores=_ignores(source.text),
         cells=source.cells,
         cuda_inits=surroundings.calls_of(module, reach, surroundings.INITS),
-        cache_clears=surroundings.calls_of(module, reach, surroundings.CLEARS),
+        cache_clears=surroundings.cache_clears(module, reach),
         guards=guards.guard_sites(module, tracks, reach),
         threads=guards.thread_runs(module, tracks),
     )

@@ -7,16 +7,14 @@ called once. What counts is whether that function is reached from a handler or a
 from __future__ import annotations
 
 import ast
-import re
 
 import msgspec
 
 from remediate.script.facts import Note, Scope
-from remediate.script.reading import entries
+from remediate.script.reading import entries, keeping
 from remediate.script.reading.module import LOOPS, Function, Module, last_name
 
 _STARTING = frozenset(("Fire", "run", "Thread", "Process", "spawn", "run_until_complete", "gather"))
-_LAZY_TEST = re.compile(r"\bis None\b|\bnot in\b|\bnot hasattr\b|^not \w|== None|\bif not\b")
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -53,10 +51,40 @@ class Reach:
         if loop is not None:
             return Where(Scope.LOOP, f"in the loop at line {loop.lineno}")  # type: ignore[attr-defined]
         if function is None:
-            return self._where_in_module(node)
-        if self._is_lazy(node, function):
+            return self._where_in_lambda(node) or self._where_in_module(node)
+        return self._where_in_lambda(node) or self._where_in_function(node, function)
+
+    def _where_in_function(self, node: ast.AST, function: Function) -> Where:
+        if keeping.is_lazy(self._module, node, function):
             return Where(Scope.LAZY, f"kept after the first call of `{function.name}`")
+        if self.is_handler(function) and not self.runs_model(function) and keeping.keeps(self._module, node, function):
+            return Where(Scope.LAZY, f"kept by `{function.name}`, which loads on demand and answers nothing")
         return self._where_called(function)
+
+    def _where_in_lambda(self, node: ast.AST) -> Where | None:
+        """`button.click(lambda text: answer(text))`: the lambda is what is called."""
+        for parent in self._module.ancestors(node):
+            if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
+                return None
+            if isinstance(parent, ast.Lambda):
+                if entries.is_registered(self._module, parent):
+                    return Where(Scope.HANDLER, f"in the request handler at line {parent.lineno}")
+                if entries.is_mapped(self._module, parent):
+                    return Where(Scope.LOOP, f"for each item at line {parent.lineno}")
+        return None
+
+    def runs_model(self, function: Function) -> bool:
+        """Whether a function, or one of this file that it calls, runs a model."""
+        seen: set[str] = set()
+        waiting = [function]
+        while waiting:
+            current = waiting.pop()
+            seen.add(current.name)
+            if self._generates(current):
+                return True
+            for call in (node for node in ast.walk(current) if isinstance(node, ast.Call)):
+                waiting += [found for found in self._by_name.get(last_name(call), ()) if found.name not in seen]
+        return False
 
     def _where_in_module(self, node: ast.AST) -> Where:
         is_guarded = any(_is_main_guard(parent) for parent in self._module.ancestors(node))
@@ -74,7 +102,7 @@ class Reach:
         found = [
             Note(function.lineno, self._module.qualified_name(function))
             for function in self._module.functions
-            if self._is_handler(function)
+            if self.is_handler(function)
         ]
         for call in self._module.calls:
             if isinstance(call.func, ast.Name) and call.func.id == "input":
@@ -93,7 +121,7 @@ class Reach:
         name = self._module.qualified_name(function)
         if entries.is_cached(function):
             return Where(Scope.LAZY, f"`{name}` is cached")
-        if self._is_handler(function):
+        if self.is_handler(function):
             return Where(Scope.HANDLER, f"in request handler `{name}`")
         if entries.is_hook(self._module, function):
             return Where(Scope.HOOK, f"in start hook `{name}`")
@@ -122,6 +150,9 @@ class Reach:
         return Where(Scope.UNKNOWN, f"in `{name}`, which this file does not call at start")
 
     def _started_or_forward(self, function: Function, name: str) -> Where | None:
+        mapped = next((node for node in self._references(function) if entries.is_mapped(self._module, node)), None)
+        if mapped is not None:
+            return Where(Scope.LOOP, f"in `{name}`, called for each item at line {mapped.lineno}")
         if self._is_started(function):
             loop = self._restarting_loop(function)
             if loop is not None:
@@ -138,7 +169,8 @@ class Reach:
             return call.func.attr == function.name and not self._module.resolve(call.func)
         return False
 
-    def _is_handler(self, function: Function) -> bool:
+    def is_handler(self, function: Function) -> bool:
+        """Whether a function answers requests."""
         return entries.is_handler(self._module, function, self._references(function))
 
     def _is_started(self, function: Function) -> bool:
@@ -179,29 +211,6 @@ class Reach:
                 return parent
             child = parent
         return None
-
-    def _is_lazy(self, node: ast.AST, function: Function) -> bool:
-        keeps = any(isinstance(part, ast.Global | ast.Nonlocal) for part in ast.walk(function))
-        for parent in self._module.ancestors(node):
-            if parent is function:
-                break
-            if isinstance(parent, ast.If) and _LAZY_TEST.search(self._module.text(parent.test)):
-                target = self._module.statement_of(node)
-                is_kept = isinstance(target, ast.Assign) and not isinstance(target.targets[0], ast.Name)
-                return keeps or is_kept
-        return keeps and _returns_early(self._module, function, node)
-
-
-def _returns_early(module: Module, function: Function, node: ast.AST) -> bool:
-    """`if model is not None: return model` before the load."""
-    line = getattr(node, "lineno", 0)
-    for statement in function.body:
-        if statement.lineno >= line:
-            return False
-        is_check = isinstance(statement, ast.If) and re.search(r"is not None|^\w+$| in ", module.text(statement.test))
-        if is_check and any(isinstance(part, ast.Return) for part in ast.walk(statement)):
-            return True
-    return False
 
 
 def _ends_after(module: Module, node: ast.AST, loop: ast.AST) -> bool:

@@ -148,6 +148,17 @@ def calls_of(module: Module, reach: Reach, names: Collection[str]) -> tuple[Call
     return tuple(_call_site(module, reach, call, dotted) for call, dotted in found if dotted in names)
 
 
+def cache_clears(module: Module, reach: Reach) -> tuple[CallSite, ...]:
+    """Calls that empty a cache or collect garbage; not those of a handler that runs no model: a Clear button."""
+    found = []
+    for site in calls_of(module, reach, CLEARS):
+        call = module.call_at(site.start, site.end)
+        function = module.function_of(call) if call is not None else None
+        if function is None or not reach.is_handler(function) or reach.runs_model(function):
+            found.append(site)
+    return tuple(found)
+
+
 def benchmark_sites(module: Module, reach: Reach) -> tuple[CallSite, ...]:
     """Assignments of True to `torch.backends.cudnn.benchmark`."""
     return tuple(

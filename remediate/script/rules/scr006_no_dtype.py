@@ -9,7 +9,7 @@ from remediate.model import Explanation, Outcome
 from remediate.script import edits
 from remediate.script.facts import Device, FileFacts, Load
 from remediate.script.reading.module import Module
-from remediate.script.rules.base import Fix, Held, Rule, Verdict, Wanted, device_of_load, same
+from remediate.script.rules.base import Fix, Held, Rule, Safety, Verdict, Wanted, device_of_load, same
 from remediate.script.source import Edit
 
 DTYPE_KEYWORD = (4, 56)
@@ -28,6 +28,8 @@ _OWN_KEYWORDS = ("bf16", "fp16", "fp32")
 """Keywords of models with remote code that choose the dtype by themselves."""
 
 _WHY = "decoding is bound by memory bandwidth, and transformers 4 loads float32 when no dtype is given: twice the bytes"
+_CHECK = "no dtype in any form, a causal language model of transformers' own on the GPU"
+_CHECK_REMOTE = "the model brings code of its own, which may choose the dtype"
 _FLOAT32 = ("torch.float32", "torch.float", "'float32'", '"float32"', "float()")
 
 
@@ -60,7 +62,7 @@ def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
                 observed="float32",
                 wanted=wanted.dtype,
                 reason=wanted.why("dtype", _WHY),
-                is_advice=device_of_load(file, load) is Device.CPU,
+                is_advice=device_of_load(file, load) in (Device.CPU, Device.OTHER, Device.UNKNOWN),
                 end_line=load.end_line,
             )
 
@@ -89,7 +91,17 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
             yield Held(load.line, "state the dtype", because, by_hand, load.end_line)
             continue
         made = (*extra, *edits.add_keyword(module, call, text))
-        yield Fix(load.line, made, "float32, by default", f"`{text}`", wanted.why("dtype", _WHY), load.end_line)
+        is_remote = "trust_remote_code" in load.keywords
+        yield Fix(
+            load.line,
+            made,
+            "float32, by default",
+            f"`{text}`",
+            wanted.why("dtype", _WHY),
+            load.end_line,
+            Safety.UNSAFE if is_remote else Safety.CHECKED,
+            _CHECK_REMOTE if is_remote else _CHECK,
+        )
 
 
 def _keyword(wanted: Wanted) -> str:
@@ -149,7 +161,8 @@ RULE = Rule(
         "time per token, for decoding is bound by memory bandwidth (50 tokens of 7 billion bfloat16 weights: 155 ms at "
         "least on an H200). transformers 5 takes the checkpoint's dtype; nothing is changed there.",
         fix="The keyword is added: `dtype=` from transformers 4.56, `torch_dtype=` before. bfloat16 needs compute "
-        "capability 8.0; float16 is used below. A float32 that is written out is left alone.",
+        "capability 8.0; float16 is used below. A float32 that is written out is left alone. With `trust_remote_code` "
+        "the keyword is added with `--unsafe-fixes` only.",
         sources=("tested with transformers 4.36.2 and 5.24.0", "transformers#42805", "source of 4.46.3 and 4.56.0"),
     ),
     check,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from remediate.model import Explanation, Outcome
 from remediate.script import edits
 from remediate.script.facts import CallSite, FileFacts
+from remediate.script.reading.guards import RUNS
 from remediate.script.reading.module import Module
 from remediate.script.rules.base import Fix, Held, Rule, Safety, Verdict, Wanted
 from remediate.script.rules.base import advice as as_advice
@@ -79,22 +80,16 @@ def _obstacle(module: Module, call: ast.Call) -> str:
         if isinstance(parent, ast.If) and not _is_availability(module, parent.test):
             return f"`{module.text(parent.test)}` decides about it"
         if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):
-            return _obstacle_of_function(module, parent)
+            return _obstacle_of_function(parent) or _obstacle_of_deletion(module, statement)
         if isinstance(parent, ast.For | ast.While | ast.AsyncFor):
             break
     return _obstacle_of_deletion(module, statement)
 
 
-def _obstacle_of_function(module: Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    """A function that does nothing but clear is called by name, perhaps from where it has its place."""
-    rest = [s for s in function.body if not _only_clears(module, s)]
-    return f"`{function.name}` is there to clear, and its callers decide when" if len(rest) <= 1 else ""
-
-
-def _only_clears(module: Module, statement: ast.stmt) -> bool:
-    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    is_clear = all(module.resolve(call.func).startswith(("torch.cuda.", "gc.")) for call in calls)
-    return bool(calls) and is_clear and isinstance(statement, ast.Expr | ast.If | ast.With)
+def _obstacle_of_function(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """A function that does not run the model itself is called by name, perhaps from where it has its place."""
+    runs = any(isinstance(node, ast.Attribute) and node.attr in RUNS for node in ast.walk(function))
+    return "" if runs else f"`{function.name}` does not run the model itself, and its callers decide when it clears"
 
 
 def _obstacle_of_deletion(module: Module, statement: ast.stmt) -> str:
@@ -119,8 +114,8 @@ RULE = Rule(
         "running out of memory.",
         fix="The call is taken out where it is a statement of the loop or handler itself, no condition or option "
         "decides about it, and nothing is deleted before it. Calls for other devices (`torch.mps`, `torch.xpu`), in "
-        "an offloading forward pass, and in functions that are there to clear are left. To free memory, move the call "
-        "to where the model is replaced: drop all references, `gc.collect()`, then `empty_cache()`.",
+        "an offloading forward pass, and in functions that do not run the model themselves are left. To free memory, "
+        "move the call to where the model is replaced: drop all references, `gc.collect()`, then `empty_cache()`.",
         sources=("PyTorch documentation of torch.cuda.empty_cache", "FastVideo#606"),
     ),
     check,
