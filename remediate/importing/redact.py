@@ -18,7 +18,7 @@ from remediate.effects import sha256
 from remediate.model import Facts
 
 _UUID = re.compile(r"(?:(?<=GPU-)|(?<=MIG-)|(?<![\w-]))[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?!\w)")
-_HOME = re.compile(r"((?:/|\\+)(?:home|Users)(?:/|\\+))([\w.@-]+)")
+_HOME = re.compile(r"((?:/|\\{1,4})(?:home|Users)(?:/|\\{1,4}))([\w.@-]+)")
 _CREDENTIALS = re.compile(r"(?<=://)(?!git@|\$\{)([^/\s@]+)(?=@)")
 _TOKEN = re.compile(r"\b(?:hf_[A-Za-z0-9]{20,200}|gh[pousr]_[A-Za-z0-9]{20,200}|glpat-[\w-]{20,200})\b", re.ASCII)
 _URL_HOST = re.compile(r"((?:://|git@)(?:[^/\s@'\"]{0,200}@)?)([A-Za-z0-9][A-Za-z0-9.-]{0,250})", re.ASCII)

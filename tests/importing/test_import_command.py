@@ -200,6 +200,34 @@ def test_any_bytes_are_recognised_or_refused(content: bytes, tmp_path: Path) -> 
     plan(made, "incident-a100")
 
 
+HOSTILE = {
+    "empty lines": "\n" * 400_000 + "x",
+    "blanks": " " * 400_000 + "x",
+    "blanks behind a key": "Is debug build:\nNvidia driver version:" + " " * 400_000 + "x",
+    "roots": "<nvidia_smi_log>" * 40_000,
+    "logs": "=NVSMI LOG=\nGPU 00000000:00:00.0\n    Clocks\n        SM : 1 MHz\n" * 10_000,
+    "long keys": "=NVSMI LOG=\nGPU 00000000:00:00.0\n    " + "k" * 400_000 + "\n" + "        a : b\n" * 10_000,
+    "headers": "name, uuid\na, b\n" * 40_000,
+    "backslashes": "uuid, name\n" + UUID + ", " + "\\" * 50_000 + "\n",
+    "commas": "," * 400_000,
+    "dashes": "Package Version\n" + "-" * 400_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_texts_that_would_take_for_ever_with_a_careless_pattern(text: str, tmp_path: Path) -> None:
+    try:
+        redact(import_reports(write(tmp_path, hostile=text)).facts)
+    except DocumentError as error:
+        assert "hostile" in error.what  # noqa: PT017 (either outcome is right)
+
+
+def test_more_gpus_than_a_machine_has(tmp_path: Path) -> None:
+    rows = "".join(f"GPU-5f1c2d3e-4a5b-4c6d-8e7f-{index:012x}, NVIDIA A10G\n" for index in range(2000))
+    with pytest.raises(DocumentError, match="more than 1024 GPUs"):
+        import_reports(write(tmp_path, many="uuid, name\n" + rows))
+
+
 def test_redaction_keeps_gpus_apart_and_names_no_one(run: Run, tmp_path: Path) -> None:
     second = UUID.replace("5f1c", "6a2b")
     block = HEAD.partition("GPU 00000000")[2].replace(UUID, second).replace("0C:00.0", "0D:00.0")

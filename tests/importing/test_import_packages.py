@@ -58,6 +58,16 @@ def test_every_form_of_a_list_gives_the_same(text: str) -> None:
     assert facts.tells_absence("sentencepiece")
 
 
+def test_a_list_in_a_bug_report_under_its_command() -> None:
+    text = (
+        f"Steps:\n\n{COLLECTED}\n```\n(venv) alice@box:~$ pip freeze\n{FREEZE.replace('2.0.1', '1.26.4')}```\nthe end\n"
+    )
+    facts = read(text)
+    assert facts.version_of("transformers") == "4.38.0"
+    assert listing(facts).source == "torch.utils.collect_env in report 0, pip freeze in report 0"
+    assert facts.tells_absence("sentencepiece")
+
+
 def test_pip_freeze_says_nothing_of_pip_itself() -> None:
     assert not read(FREEZE).tells_absence("setuptools")
     assert read("Package Version\n---- ----\nnumpy 2.0.1\n").tells_absence("setuptools")

@@ -11,16 +11,17 @@ from typing import Any
 
 from remediate.gpu.host import JETSON, WSL2
 from remediate.gpu.reports import cells
+from remediate.gpu.reports.join import MAX_GPUS
 from remediate.gpu.reports.snapshot import INDEX, Snapshot
 from remediate.model import Reading
 
 KIND = "torch.utils.collect_env"
-_MARK = re.compile(r"^\s*(?:Collecting environment information|Is debug build *:)", re.MULTILINE)
-_PLATFORM = re.compile(r"^\s*Python platform *: *(\S+)", re.MULTILINE)
-_DRIVER = re.compile(r"^\s*Nvidia driver version *: *(.*?)\s*$", re.MULTILINE)
-_MODELS = re.compile(r"^\s*GPU models and configuration *: *(.*)$", re.MULTILINE)
-_GPU = re.compile(r"\s*GPU (\d{1,3}): (\S.{0,200}?)(?: \(UUID: ([^)\s]{1,60})\))?\s*", re.ASCII)
-_MIG = re.compile(r"\s*MIG .*Device.*", re.ASCII)
+_MARK = re.compile(r"^[ \t]{0,8}(?:Collecting environment information|Is debug build {0,20}:)", re.MULTILINE)
+_PLATFORM = re.compile(r"^[ \t]{0,8}Python platform {0,20}: {0,4}(\S{1,200})", re.MULTILINE)
+_DRIVER = re.compile(r"^[ \t]{0,8}Nvidia driver version {0,20}: {0,4}(.{0,200})", re.MULTILINE)
+_MODELS = re.compile(r"^[ \t]{0,8}GPU models and configuration {0,20}: {0,4}(.{0,300})", re.MULTILINE)
+_GPU = re.compile(r"GPU (\d{1,3}): (\S.{0,200}?)(?: \(UUID: ([^)\s]{1,60})\))?", re.ASCII)
+_MIG = re.compile(r"MIG .{0,200}Device.{0,200}", re.ASCII)
 
 
 def find_collected(text: str, name: str) -> tuple[Snapshot, ...]:
@@ -46,13 +47,13 @@ def _platform(text: str) -> str:
 
 
 def _gpus(text: str, models: re.Match[str]) -> tuple[dict[str, Reading[Any]], ...]:
-    lines = [models[1], *text[models.end() :].split("\n")[1:]]
+    lines = [models[1], *text[models.end() :].split("\n")[1 : MAX_GPUS * 8]]
     found = []
-    for line in lines:
+    for line in map(str.strip, lines):
         gpu = _GPU.fullmatch(line)
         if gpu:
             found.append({INDEX: int(gpu[1]), "name": cells.text(gpu[2])} | _uuid(gpu[3]))
-        elif line.strip() and not _MIG.fullmatch(line):
+        elif line and not _MIG.fullmatch(line):
             break
     return tuple(found)
 

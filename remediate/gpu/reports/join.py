@@ -14,6 +14,7 @@ from remediate.gpu.reports.snapshot import INDEX, LOST, Readings, Snapshot
 from remediate.model import Choice, Reading, Unknown, UnknownKind
 from remediate.reports import NOT_IN_REPORT
 
+MAX_GPUS = 1024
 _MASKED_UUID = Unknown(UnknownKind.NOT_READ, "the report masks it")
 _ZERO_UUID = "GPU-00000000-0000-0000-0000-000000000000"
 
@@ -22,7 +23,7 @@ def join(snapshots: Sequence[Snapshot]) -> tuple[GpuFacts, tuple[Choice, ...]]:
     """The facts, and what was chosen on the way. What an earlier snapshot says goes before a later one.
 
     Raises:
-        DocumentError: the snapshots name several drivers, so that they are not of one machine, or not of one state.
+        DocumentError: the snapshots are not of one machine at one time.
     """
     driver = _one_driver(snapshots)
     machines = _distinct(snapshots)
@@ -58,9 +59,15 @@ def _one_driver(snapshots: Sequence[Snapshot]) -> dict[str, Reading[Any]]:
 
 
 def _distinct(snapshots: Iterable[Snapshot]) -> list[Readings]:
-    """One entry for each GPU, in the order of the index where that is known."""
+    """One entry for each GPU, in the order of the index where that is known.
+
+    Raises:
+        DocumentError: there are more than any machine has.
+    """
     found: list[Readings] = []
     for snapshot in snapshots:
+        if len(found) + len(snapshot.gpus) > MAX_GPUS:
+            raise DocumentError(f"{snapshot.source} has more than {MAX_GPUS} GPUs", cause="no machine has so many")
         # GPUs of one snapshot are never the same one, so that they are held against earlier snapshots only.
         earlier = len(found)
         for readings in map(_without_mask, snapshot.gpus):

@@ -12,6 +12,9 @@ from remediate.gpu.reports.cells import Reader
 from remediate.model import Reading, Unknown
 from remediate.reports import NOT_IN_REPORT
 
+MAX_RUNS = 64
+"""Outputs of one kind that are read of one text, the last ones: a log of samples says the same again and again."""
+
 
 class Line(msgspec.Struct, frozen=True):
     """One line or element; `value` is None for a heading."""

@@ -6,35 +6,40 @@ anything here; nvidia-smi writes none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import pairwise
 from xml.parsers import expat
 
 from remediate.errors import DocumentError
-from remediate.gpu.reports.listing import Line, Listing, Log
+from remediate.gpu.reports.listing import MAX_RUNS, Line, Listing, Log
 
 _ROOT = "nvidia_smi_log"
 _END = f"</{_ROOT}>"
 _MAX_DEPTH = 32
+_MAX_TAG = 100
 _GPU_DEPTH = 2
 
 
 def find_logs(text: str, name: str) -> tuple[Log, ...]:
-    """All runs in a text, in order. One that breaks off gives what was closed before.
+    """The latest runs in a text, in order. One that breaks off gives what was closed before.
 
     Raises:
-        DocumentError: it uses entities, or is nested deeper than nvidia-smi nests.
+        DocumentError: it uses entities, or is not formed as nvidia-smi's.
     """
-    return tuple(_parse(part, name) for part in _split(text))
+    return tuple(_parse(part, name) for part in _split(text)[-MAX_RUNS:])
 
 
-def _split(text: str) -> Iterator[str]:
+def _split(text: str) -> list[str]:
+    """The text from each root element to its end, or to the next one where that is missing."""
+    starts = []
     position = text.find(f"<{_ROOT}")
     while position >= 0:
-        end = text.find(_END, position)
-        following = text.find(f"<{_ROOT}", position + 1)
-        stop = end + len(_END) if end >= 0 and (following < 0 or end < following) else following
-        yield text[position:stop] if stop >= 0 else text[position:]
-        position = following
+        starts.append(position)
+        position = text.find(f"<{_ROOT}", position + 1)
+    parts = []
+    for start, following in pairwise([*starts, len(text)]):
+        end = text.find(_END, start, following)
+        parts.append(text[start : following if end < 0 else end + len(_END)])
+    return parts
 
 
 def _parse(text: str, name: str) -> Log:
@@ -81,8 +86,11 @@ class _Collector:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """An element begins."""
         depth = len(self._open)
-        if depth >= _MAX_DEPTH:
-            raise DocumentError(f"`{self._name}` is nested too deep", cause="nvidia-smi writes fewer than 10 levels")
+        if depth >= _MAX_DEPTH or len(tag) > _MAX_TAG:
+            raise DocumentError(
+                f"`{self._name}` is nested too deep, or has tags that are too long",
+                cause="nvidia-smi writes fewer than 10 levels, and tags of at most 60 characters",
+            )
         if depth == 1 and tag == "gpu":
             self._gpus.append((attributes.get("id", ""), []))
         if depth == 1:

@@ -6,20 +6,21 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from remediate.gpu.reports.listing import Line, Listing, Log
+from remediate.gpu.reports.listing import MAX_RUNS, Line, Listing, Log
 
-_BANNER = re.compile(r"=+NVSMI LOG=+")
+_BANNER = re.compile(r"={1,40}NVSMI LOG={1,40}")
 _GPU = re.compile(r"GPU ?([0-9A-Za-z]{4,8}:[0-9A-Za-z]{2}:[0-9A-Za-z]{2}\.[0-9A-Za-z])", re.ASCII)
 """Letters too, for people mask the bus id."""
 _TOP = ("Timestamp", "Driver Version", "CUDA Version", "Attached GPUs", "KMD Version", "CUDA UMD Version")
 _UNITS = (" W", " MHz", " MiB", " C", " %", " us")
 _MAX_DEPTH = 32
+_MAX_LINE = 4000
 
 
 def find_logs(text: str) -> tuple[Log, ...]:
-    """All runs in a text, in order; what stands around them is passed over."""
+    """The latest runs in a text, in order; what stands around them is passed over."""
     logs = []
-    for lines in _split(text.split("\n")):
+    for lines in list(_split(text.split("\n")))[-MAX_RUNS:]:
         log = _parse(lines)
         if log.gpus or "driver version" in log.top.values or "attached gpus" in log.top.values:
             logs.append(log)
@@ -58,7 +59,7 @@ def _parse(lines: list[str]) -> Log:
     base = -1
     for number, line in enumerate(lines, 1):
         stripped = line.strip()
-        if not stripped or _BANNER.search(stripped):
+        if not stripped or len(stripped) > _MAX_LINE or _BANNER.search(stripped):
             continue
         if number == len(lines) and not stripped.endswith(_UNITS):
             # A last line without an end may be cut: `1234` may have been `12345`. A unit shows that it is whole.

@@ -16,6 +16,7 @@ import msgspec
 from remediate.errors import DocumentError
 from remediate.gpu.reports import cells
 from remediate.gpu.reports.fields import FIELDS
+from remediate.gpu.reports.listing import MAX_RUNS
 from remediate.gpu.reports.lists import REASON_BITS, reasons_from_names
 from remediate.gpu.reports.snapshot import INDEX, Readings, Snapshot
 from remediate.model import Reading, Unknown
@@ -64,7 +65,7 @@ def find_queries(report: Report) -> tuple[Snapshot, ...]:
         index += len(rows)
         if rows and not _OTHER_QUERIES & {column.name for column in columns}:
             found.append(_snapshot(columns, rows, report.name))
-    return tuple(found)
+    return tuple(found[-MAX_RUNS:])
 
 
 def _asked(line: str) -> tuple[_Column, ...]:

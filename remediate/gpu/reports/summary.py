@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from remediate.gpu.reports import cells
+from remediate.gpu.reports.listing import MAX_RUNS
 from remediate.gpu.reports.snapshot import INDEX, Snapshot
 from remediate.model import Reading, Unknown, UnknownKind
 
@@ -43,7 +44,7 @@ def find_tables(text: str, name: str) -> tuple[Snapshot, ...]:
             second = _SECOND.fullmatch(line)
             pending |= _read_second(second) if second else {}
             pending = None
-    return tuple(Snapshot(f"{name}: {KIND}", driver, tuple(gpus)) for driver, gpus in found)
+    return tuple(Snapshot(f"{name}: {KIND}", driver, tuple(gpus)) for driver, gpus in found[-MAX_RUNS:])
 
 
 def _read_head(head: re.Match[str]) -> dict[str, Reading[Any]]:

@@ -13,13 +13,13 @@ from remediate.packages.facts import DistributionFacts, TorchBuild
 from remediate.packages.reports.found import NAME, VERSION, Found, distribution
 
 KIND = "torch.utils.collect_env"
-_TORCH = re.compile(rf"^\s*PyTorch version *: *({VERSION}|N/A)\s*$", re.MULTILINE | re.ASCII)
-_MARK = re.compile(r"^\s*(?:Collecting environment information|Is debug build *:)", re.MULTILINE)
-_CUDA = re.compile(r"^\s*CUDA used to build PyTorch *: *(.{1,80}?)\s*$", re.MULTILINE)
-_HIP = re.compile(r"^\s*ROCM used to build PyTorch *: *(.{1,80}?)\s*$", re.MULTILINE)
-_PYTHON = re.compile(r"^\s*Python version *: *(\d+\.\d+(?:\.\d+)?)\S*(?: .*)?$", re.MULTILINE | re.ASCII)
-_PIP = re.compile(rf"^\s*\[pip3?\d?\] ({NAME})==({VERSION})\s*$", re.MULTILINE | re.ASCII)
-_CONDA = re.compile(rf"^\s*\[conda\] ({NAME}) +({VERSION}) +\S+(?: +(\S+))?\s*$", re.MULTILINE | re.ASCII)
+_TORCH = re.compile(rf"^[ \t]{{0,8}}PyTorch version *: *({VERSION}|N/A)\s*$", re.MULTILINE | re.ASCII)
+_MARK = re.compile(r"^[ \t]{0,8}(?:Collecting environment information|Is debug build *:)", re.MULTILINE)
+_CUDA = re.compile(r"^[ \t]{0,8}CUDA used to build PyTorch *: *(.{1,80}?)\s*$", re.MULTILINE)
+_HIP = re.compile(r"^[ \t]{0,8}ROCM used to build PyTorch *: *(.{1,80}?)\s*$", re.MULTILINE)
+_PYTHON = re.compile(r"^[ \t]{0,8}Python version *: *(\d+\.\d+(?:\.\d+)?)\S*(?: .*)?$", re.MULTILINE | re.ASCII)
+_PIP = re.compile(rf"^[ \t]{{0,8}}\[pip3?\d?\] ({NAME})==({VERSION})\s*$", re.MULTILINE | re.ASCII)
+_CONDA = re.compile(rf"^[ \t]{{0,8}}\[conda\] ({NAME}) +({VERSION}) +\S+(?: +(\S+))?\s*$", re.MULTILINE | re.ASCII)
 _CONDA_NAMES = {"pytorch": "torch", "numpy": "numpy"}
 """conda packages that are the distribution of that name; the rest may be libraries."""
 _VERSION_OF_CUDA = re.compile(r"\d{1,3}\.\d{1,3}(?:\.\d{1,3})?", re.ASCII)
