@@ -24,7 +24,19 @@ SETTERS = {
     "-rgc": "ResetGpuLockedClocks",
     "-rmc": "ResetMemoryLockedClocks",
 }
-RESETS = ("-rac", "-rgc", "-rmc")
+ALREADY = {
+    "-pm": (
+        "GetPersistenceMode",
+        "Setting persistence mode is not supported for GPU {gpu} on this platform.",
+        "Persistence mode is already {name} for GPU {gpu}.",
+    ),
+    "-c": (
+        "GetComputeMode",
+        "Compute mode is not supported for GPU {gpu}.",
+        "Compute mode is already set to {name} for GPU {gpu}.",
+    ),
+}
+MODES = {"-pm": ("Disabled", "Enabled"), "-c": texts.COMPUTE_MODES}
 AFTER_INIT = {
     9: "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA "
     "driver is installed and running.\n",
@@ -62,6 +74,12 @@ class Nvml:
         self.library.nvmlDeviceGetPowerManagementLimitConstraints(handle, ctypes.byref(low), ctypes.byref(high))
         return low.value / 1000, high.value / 1000
 
+    def is_without_scope(self, handle: ctypes.c_void_p) -> bool:
+        """Whether the requested limit can't be read as field 192, as in a vGPU guest. A field has 40 bytes."""
+        field = (ctypes.c_uint * 10)(192)
+        self.library.nvmlDeviceGetFieldValues(handle, 1, field)
+        return field[7] != 0
+
     def set(self, handle: ctypes.c_void_p, switch: str, value: str) -> int:
         """The code of the set call."""
         numbers = [int(float(part) * (1000 if switch == "-pl" else 1)) for part in value.split(",") if part]
@@ -88,23 +106,32 @@ def find(nvml: Nvml, wanted: str) -> tuple[ctypes.c_void_p | None, str, int]:
     return None, texts.NO_DEVICES + "\n", 6
 
 
-def change(nvml: Nvml, handle: ctypes.c_void_p, switch: str, value: str) -> tuple[str, int]:
-    """Set one thing on one device."""
-    gpu = nvml.bus_id(handle)
-    before = nvml.number(handle, "GetPowerManagementLimit")[1] / 1000 if switch == "-pl" else 0.0
-    if switch == "-pm":
-        code, mode = nvml.number(handle, "GetPersistenceMode")
-        if code == texts.NOT_SUPPORTED:
-            line = f"Setting persistence mode is not supported for GPU {gpu} on this platform."
-            return f"{line}\n{texts.MOVING_ON}\n{texts.ALL_DONE}\n", 0
-        if mode == int(value):
-            name = "Enabled" if mode else "Disabled"
-            return f"Persistence mode is already {name} for GPU {gpu}.\n{texts.ALL_DONE}\n", 0
+def look_first(nvml: Nvml, handle: ctypes.c_void_p, switch: str, value: str, gpu: str) -> tuple[str, int] | None:
+    """What is answered without a set call, for what the device lacks or is set to already; None where one is made."""
     if switch == "-pl":
         low, high = nvml.range_w(handle)
+        if nvml.is_without_scope(handle):
+            return f"{texts.SCOPE.format(gpu=gpu)}\n{texts.ALL_DONE}\n", 0
         if high and not low <= float(value) <= high:
             line = texts.RANGE.format(value=float(value), lowest=low, highest=high, gpu=gpu)
             return f"{line}\n{texts.TERMINATING}\n", texts.INVALID_ARGUMENT
+    if switch in ALREADY:
+        getter, unsupported, already = ALREADY[switch]
+        code, mode = nvml.number(handle, getter)
+        if code == texts.NOT_SUPPORTED:
+            return f"{unsupported.format(gpu=gpu)}\n{texts.MOVING_ON}\n{texts.ALL_DONE}\n", 0
+        if mode == int(value):
+            return f"{already.format(name=MODES[switch][mode], gpu=gpu)}\n{texts.ALL_DONE}\n", 0
+    return None
+
+
+def change(nvml: Nvml, handle: ctypes.c_void_p, switch: str, value: str) -> tuple[str, int]:
+    """Set one thing on one device."""
+    gpu = nvml.bus_id(handle)
+    known = look_first(nvml, handle, switch, value, gpu)
+    if known is not None:
+        return known
+    before = nvml.number(handle, "GetPowerManagementLimit")[1] / 1000 if switch == "-pl" else 0.0
     code = nvml.set(handle, switch, value)
     text, exit_code = texts.answer(switch, value, code, gpu, before)
     is_off = nvml.number(handle, "GetPersistenceMode") == (0, 0)

@@ -195,8 +195,15 @@ def _table_lines(device: Device) -> Iterator[str]:
 
 def _field_lines(simulated: SimulatedNvml, index: int) -> Iterator[str]:
     for field in simulated.nvmlDeviceGetFieldValues(index, list(numbers.FIELDS)):
-        value = getattr(field.value, numbers.VALUE_MEMBERS[field.valueType])
-        yield f"{index} field.{field.fieldId} {field.nvmlReturn} {field.valueType} {value}"
+        yield _field_line(index, "field", field)
+    module = [(field, numbers.SCOPE_MODULE) for field in numbers.MODULE_FIELDS]
+    for field in simulated.nvmlDeviceGetFieldValues(index, module):
+        yield _field_line(index, "module_field", field)
+
+
+def _field_line(index: int, name: str, field: Any) -> str:
+    value = getattr(field.value, numbers.VALUE_MEMBERS[field.valueType])
+    return f"{index} {name}.{field.fieldId} {field.nvmlReturn} {field.valueType} {value}"
 
 
 def _power_field_lines(device: Device) -> Iterator[str]:

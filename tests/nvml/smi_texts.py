@@ -81,7 +81,7 @@ _SHOWN = {
     "-lgc": "(gpuClkMin {low}, gpuClkMax {high})",
     "-lmc": "(memClkMin {low}, memClkMax {high})",
 }
-_COMPUTE_MODES = ("DEFAULT", "EXCLUSIVE_THREAD", "PROHIBITED", "EXCLUSIVE_PROCESS")
+COMPUTE_MODES = ("DEFAULT", "EXCLUSIVE_THREAD", "PROHIBITED", "EXCLUSIVE_PROCESS")
 SCOPE = "Changing power management limit is not supported in current scope for GPU: {gpu}."
 """Where the board has no power scope that the caller may set: any `-pl` in a vGPU guest."""
 RANGE = (
@@ -117,7 +117,7 @@ def _success(switch: str, value: str, before: float, words: dict[str, str]) -> s
     if switch == "-pm":
         return _lines(f"{'Enabled' if value == '1' else 'Disabled'} persistence mode for GPU {words['gpu']}.", ALL_DONE)
     if switch == "-c":
-        return _lines(f"Set compute mode to {_COMPUTE_MODES[int(value)]} for GPU {words['gpu']}.", ALL_DONE)
+        return _lines(f"Set compute mode to {COMPUTE_MODES[int(value)]} for GPU {words['gpu']}.", ALL_DONE)
     if switch in DONE:
         watts = float(value) if switch == "-pl" else 0.0
         return _lines(DONE[switch].format(**words, value=watts, before=before), ALL_DONE)

@@ -15,7 +15,7 @@ from nvml.mock_board import Fault, write_board
 from nvml.mock_library import environment
 
 from remediate.gpu.board import BoardHost, shipped_boards
-from remediate.gpu.facts import Device, GpuFacts
+from remediate.gpu.facts import Device, GpuFacts, Power
 from remediate.gpu.nvml import unknown_for
 from remediate.gpu.observe import observe
 
@@ -98,6 +98,13 @@ def test_an_old_driver_has_fewer_functions_and_the_same_readings(mock: Mock) -> 
     old = alter(facts, driver_version="525.147.05")
     mock(old)
     assert observed(old) == old
+
+
+def test_the_module_of_a_grace_board_has_limits_of_its_own(mock: Mock) -> None:
+    device = alter(shipped_device("h200"), module_power=Power(500.0, 900.0, 900.0, 1000.0, 400.0, 1000.0))
+    facts = alter(shipped_facts("h200"), devices=(device,))
+    mock(facts)
+    assert observed(facts) == facts
 
 
 def test_without_a_driver_the_reason_is_said(mock: Mock) -> None:

@@ -102,11 +102,11 @@ def set_compute_mode(device: Device, hidden: Hidden, value: str, root: bool) -> 
         return Result(_USAGE, (f"Invalid compute mode: {value}",))
     word = mode.upper().replace(" ", "_")
     if isinstance(device.compute_mode, Unknown):
-        return Result(0, (f"Setting compute mode to {word} is not supported for GPU {gpu}.", _WARNING))
+        return Result(0, (f"Compute mode is not supported for GPU {gpu}.", _WARNING))
     if device.compute_mode == mode:
         return Result(0, (f"Compute mode is already set to {word} for GPU {gpu}.",))
     if not root:
-        return Result(_PERMISSION, (f"Unable to set compute mode for GPU {gpu}: Insufficient Permissions",))
+        return Result(_PERMISSION, (f"Unable to set the compute mode for GPU {gpu}: Insufficient Permissions",))
     return Result(
         0, (f"Set compute mode to {word} for GPU {gpu}.",), msgspec.structs.replace(device, compute_mode=mode)
     )

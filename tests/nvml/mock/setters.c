@@ -85,10 +85,30 @@ struct power_value {
     unsigned int version, scope, milliwatts;
 };
 
-/* Scope 1 is a Grace module, which no board here is. */
+/* The module of a Grace board, whose limits are known by field only. */
+static int set_module_limit(nvmlDevice_t device, unsigned int milliwatts)
+{
+    enum { LOWEST = 187, HIGHEST = 188 };
+    const char *lowest = "", *highest = "";
+    char field[24];
+    int index;
+    int code = may_set("nvmlDeviceSetPowerManagementLimit_v2", device, "module_field", REQUESTED_LIMIT, &index);
+    if (code)
+        return code;
+    if (look_up(index, "module_field", LOWEST, &lowest) || look_up(index, "module_field", HIGHEST, &highest))
+        return NOT_SUPPORTED;
+    /* The first number of a field is its type. */
+    if (milliwatts < strtoul(lowest + 2, NULL, 10) || milliwatts > strtoul(highest + 2, NULL, 10))
+        return INVALID_ARGUMENT;
+    snprintf(field, sizeof field, "1 %u", milliwatts);
+    put(index, "module_field", REQUESTED_LIMIT, field);
+    return board_save();
+}
+
 int nvmlDeviceSetPowerManagementLimit_v2(nvmlDevice_t device, struct power_value *value)
 {
-    return value->scope ? NOT_SUPPORTED : set_limit("nvmlDeviceSetPowerManagementLimit", device, value->milliwatts);
+    return value->scope ? set_module_limit(device, value->milliwatts)
+                        : set_limit("nvmlDeviceSetPowerManagementLimit", device, value->milliwatts);
 }
 
 int nvmlDeviceSetApplicationsClocks(nvmlDevice_t device, unsigned int memory, unsigned int graphics)
@@ -120,39 +140,37 @@ int nvmlDeviceResetApplicationsClocks(nvmlDevice_t device)
 }
 
 /* Locks have no getter: `lock.0` and `lock.2` (graphics, memory) are lines that only a test reads. */
-static int lock(const char *setter, nvmlDevice_t device, int domain, const char *text)
+static int lock(const char *setter, nvmlDevice_t device, int domain, unsigned int low, unsigned int high)
 {
     int index;
+    char text[32] = "";
     int code = may_set(setter, device, "can_lock", domain, &index);
     if (code)
         return code;
+    if (low > high)
+        return INVALID_ARGUMENT;
+    if (high)
+        snprintf(text, sizeof text, "%u,%u", low, high);
     put(index, "lock", domain, text);
     return board_save();
 }
 
-static int lock_range(const char *setter, nvmlDevice_t device, int domain, unsigned int low, unsigned int high)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%u,%u", low, high);
-    return low > high ? INVALID_ARGUMENT : lock(setter, device, domain, text);
-}
-
 int nvmlDeviceSetGpuLockedClocks(nvmlDevice_t device, unsigned int low, unsigned int high)
 {
-    return lock_range("nvmlDeviceSetGpuLockedClocks", device, 0, low, high);
+    return lock("nvmlDeviceSetGpuLockedClocks", device, 0, low, high);
 }
 
 int nvmlDeviceSetMemoryLockedClocks(nvmlDevice_t device, unsigned int low, unsigned int high)
 {
-    return lock_range("nvmlDeviceSetMemoryLockedClocks", device, 2, low, high);
+    return lock("nvmlDeviceSetMemoryLockedClocks", device, 2, low, high);
 }
 
 int nvmlDeviceResetGpuLockedClocks(nvmlDevice_t device)
 {
-    return lock("nvmlDeviceResetGpuLockedClocks", device, 0, "");
+    return lock("nvmlDeviceResetGpuLockedClocks", device, 0, 0, 0);
 }
 
 int nvmlDeviceResetMemoryLockedClocks(nvmlDevice_t device)
 {
-    return lock("nvmlDeviceResetMemoryLockedClocks", device, 2, "");
+    return lock("nvmlDeviceResetMemoryLockedClocks", device, 2, 0, 0);
 }
