@@ -127,6 +127,8 @@ def _is_undone(run: Run) -> bool:
 
 def warn_of_unsettled(store: Store) -> None:
     """Say on standard error that an earlier run waits for its confirmation; plan and verify look at its changes."""
+    if not store.may_be_unsettled():
+        return
     from remediate.runs.confirm import explain_unsettled, unsettled_run
 
     run = unsettled_run(store)

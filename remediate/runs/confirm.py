@@ -15,7 +15,7 @@ from pathlib import Path
 
 from remediate.effects import start_detached
 from remediate.errors import UnconfirmedRunError, UsageError
-from remediate.runs.journal import Confirmation, EntryKind, Run, RunStatus, load_entries, load_run
+from remediate.runs.journal import Confirmation, EntryKind, Run, RunStatus, load_run
 from remediate.runs.store import Store
 
 _START_S = 60.0
@@ -61,12 +61,11 @@ def confirm_run(store: Store, run_id: str | None = None) -> Run:
 
 def unsettled_run(store: Store) -> Run | None:
     """The last run, where it waits for a confirmation or was not confirmed and still stands."""
-    for folder in reversed(store.run_folders()):
-        entries = load_entries(folder)
-        if entries:
-            run = load_run(folder) if entries[0].confirm_within_s is not None else None
-            return run if run is not None and run.is_unsettled else None
-    return None
+    if not store.may_be_unsettled():
+        return None
+    runs = (load_run(folder) for folder in reversed(store.run_folders()))
+    run = next((run for run in runs if run is not None), None)
+    return run if run is not None and run.is_unsettled else None
 
 
 def refuse_unconfirmed(store: Store) -> None:

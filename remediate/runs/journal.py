@@ -14,8 +14,8 @@ from remediate.documents import decode_plan, encode_plan, read_document
 from remediate.effects import read_bytes, sync_folder, write_file
 from remediate.errors import JournalError
 from remediate.model import Change, Plan
+from remediate.runs.store import JOURNAL_NAME
 
-JOURNAL_NAME = "journal.jsonl"
 PLAN_NAME = "plan.json"
 
 

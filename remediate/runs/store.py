@@ -16,6 +16,7 @@ from remediate.model import Reading, Unknown
 from remediate.subject import Ledger
 
 _RUN_DIGITS = 6
+JOURNAL_NAME = "journal.jsonl"
 
 
 def default_root() -> Path:
@@ -54,6 +55,16 @@ class Store:
         """Folders of all runs, oldest first."""
         runs = self.root / "runs"
         return tuple(sorted(path for path in runs.iterdir() if path.is_dir())) if runs.is_dir() else ()
+
+    def may_be_unsettled(self) -> bool:
+        """Whether the last run asks to be confirmed, by a look at its first line; whether it was, its journal tells.
+
+        For commands that run often: it reads one line and needs no module beside this one.
+        """
+        for folder in reversed(self.run_folders()):
+            with contextlib.suppress(OSError), (folder / JOURNAL_NAME).open("rb") as stream:
+                return b'"confirm_within_s":' in stream.readline()
+        return False
 
     def run_folder(self, run_id: str) -> Path:
         """The folder of one run; a number without leading zeros will do.

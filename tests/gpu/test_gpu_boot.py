@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from remediate.errors import DocumentError
 from remediate.gpu.boot import places
+from remediate.gpu.boot import unit as unit_module
 from remediate.gpu.boot.facts import BootFacts
 from remediate.gpu.boot.judge import wanted_unit
 from remediate.gpu.boot.observe import distrust, read_boot
 from remediate.gpu.boot.operations import BootFile, UnitSwitch
 from remediate.gpu.boot.propose import boot_findings, boot_proposal
 from remediate.gpu.boot.settings import decode_settings, encode_settings
-from remediate.gpu.boot.unit import MARK, command_of, quote_command, render_unit
+from remediate.gpu.boot.unit import MARK, command_of, is_current, quote_command, render_unit
 from remediate.model import Finding, Outcome, Risk, Unknown, UnknownKind
 from remediate.profile.schema import GpuWish, Profile
 
@@ -65,6 +66,7 @@ def test_an_installed_unit_that_the_profile_is_silent_about_is_advice() -> None:
         (having(INSTALLED, is_enabled=False), ["enabled"]),
         (having(INSTALLED, settings="{}"), ["settings"]),
         (having(INSTALLED, unit=f"{MARK}, long ago\n", unit_command=()), ["unit"]),
+        (having(INSTALLED, unit=str(INSTALLED.unit).replace("Type=oneshot", "Type=simple")), ["unit"]),
         (having(INSTALLED, unit=render_unit(("/gone", "-m", "remediate")), unit_command=()), ["unit"]),
     ],
 )
@@ -273,3 +275,13 @@ def test_a_program_below_a_folder_that_others_can_write_is_not_trusted(tmp_path:
     assert str(tmp_path) in reason or "belongs to user" in reason
     assert distrust("/bin/sh") == ""
     assert "can't be looked at" in distrust("/bin/no-such-program")
+
+
+def test_a_unit_of_this_version_is_known_without_rendering_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = render_unit(COMMAND)
+    assert is_current(unit)
+    assert not is_current(unit.replace("oneshot", "simple"))
+    assert not is_current(unit + "# a note\n")
+    assert not is_current("")
+    monkeypatch.setitem(unit_module._VALUES, "wait_s", 1)
+    assert not is_current(unit)

@@ -23,7 +23,12 @@ from remediate.files import plan_edit
 from remediate.gpu.board import Board
 from remediate.gpu.boot import effects, places
 from remediate.gpu.boot.operations import BootFile, UnitSwitch
-from remediate.model import Request, State
+from remediate.gpu.boot.settings import BootSettings, encode_settings
+from remediate.model import Request, State, Unknown, UnknownKind
+from remediate.observation import observe as real_observe
+from remediate.profile.schema import GpuWish, Profile
+from remediate.runs import boot
+from remediate.runs.store import Store
 from remediate.subject import Context
 
 PROFILE = """
@@ -209,13 +214,31 @@ def test_one_lost_gpu_does_not_keep_the_others_from_being_set(tmp_path: Path) ->
     Path(sandbox.board).write_text(json.dumps(document))
     settings = sandbox.root / "etc/remediate/gpu.json"
     settings.parent.mkdir()
-    from remediate.gpu.boot.settings import encode_settings
-    from remediate.profile.schema import GpuWish, Profile
 
     settings.write_text(encode_settings(Profile(schema_version=1, name="ours", gpu=GpuWish(power_limit_w=250))))
     booted = sandbox.boot()
     assert booted.returncode == 4
     assert Board.load(sandbox.board).facts.devices[1].power.limit_w == 250
+
+
+def test_locks_that_a_boot_sets_are_known_afterwards(tmp_path: Path) -> None:
+    """No driver call reads a lock back, and the ledger of the former boot is void; so the boot writes its own."""
+    sandbox = Sandbox(tmp_path, os.environ["PATH"])
+    sandbox.board = copy_board(tmp_path, "rtx-3090")
+    profile = PROFILE.format(wish="false").replace("power_limit_w = 250", "sm_clock_mhz = 1500")
+    (tmp_path / "ours.toml").write_text(profile)
+    settings = sandbox.root / "etc/remediate/gpu.json"
+    settings.parent.mkdir()
+    wish = GpuWish(sm_clock_mhz=1500, persistence_mode=True)
+    settings.write_text(encode_settings(Profile(schema_version=1, name="ours", gpu=wish)))
+    booted = sandbox.boot()
+    assert booted.returncode == 0, booted.stdout + booted.stderr
+    assert "locked graphics clocks of GPU 0" in booted.stdout
+    ledger = json.loads((tmp_path / "state/ledger.json").read_text())
+    assert [(entry["value"], entry["run"]) for entry in ledger["entries"].values()] == [("210,1500", "boot")]
+    assert "read back" not in sandbox.boot().stdout
+    settings.unlink()
+    assert sandbox.with_profile("verify").returncode == 0
 
 
 class Script:
@@ -285,12 +308,6 @@ def test_systemd_is_told_after_a_unit_was_written_and_after_it_is_gone_again(tmp
 
 def test_waiting_for_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver is not there, then shows no GPU, then one: the plan is made then, and not before."""
-    from remediate.gpu.boot.settings import BootSettings
-    from remediate.model import Unknown, UnknownKind
-    from remediate.observation import observe as real
-    from remediate.profile.schema import GpuWish, Profile
-    from remediate.runs import boot
-    from remediate.runs.store import Store
 
     missing = Unknown(UnknownKind.FAILED, "the driver is not loaded")
     answers = [{"driver_version": missing, "devices": ()}, {"devices": (), "device_count": 0}, {}]
@@ -298,7 +315,7 @@ def test_waiting_for_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     said: list[str] = []
 
     def observe(request: Request, *rest: object) -> object:
-        facts = real(request)
+        facts = real_observe(request)
         answer = answers[0] if len(answers) == 1 else answers.pop(0)
         return msgspec.structs.replace(facts, sections={"gpu": alter(facts.sections["gpu"], **answer)})
 
@@ -314,10 +331,6 @@ def test_waiting_for_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_wait_ends_and_the_plan_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from remediate.gpu.boot.settings import BootSettings
-    from remediate.profile.schema import GpuWish, Profile
-    from remediate.runs import boot
-    from remediate.runs.store import Store
 
     naps: list[float] = []
     document = json.loads(Path(copy_board(tmp_path)).read_text())

@@ -8,7 +8,7 @@ import msgspec
 
 from remediate.gpu.boot import places
 from remediate.gpu.boot.facts import BootFacts
-from remediate.gpu.boot.unit import MARK, render_unit
+from remediate.gpu.boot.unit import MARK, is_current, render_unit
 from remediate.model import Outcome, Unknown, UnknownKind
 
 
@@ -95,7 +95,7 @@ def _problems(facts: BootFacts, settings: str) -> Iterator[str]:
         yield f"there is no unit `{facts.root}{places.UNIT_PATH}`"
     elif not _is_ours(facts):
         yield f"`{facts.root}{places.UNIT_PATH}` was written by somebody else"
-    elif facts.unit != wanted_unit(facts):
+    elif not _is_current(facts):
         yield "the unit is not as this version writes it, or its program is gone"
     if facts.settings == "":
         yield f"there is no `{facts.root}{places.SETTINGS_PATH}`"
@@ -115,7 +115,7 @@ def _obstacle(facts: BootFacts) -> tuple[str, str, tuple[tuple[str, ...], ...]] 
         return because, "remove it if it is not needed, then plan again", ()
     if facts.packaged:
         return f"`{facts.packaged}` brings a unit of that name; it is left alone", "remove that package first", ()
-    if facts.distrust and facts.unit != wanted_unit(facts):
+    if facts.distrust and not _is_current(facts):
         because = f"root would run this program at each boot, and {facts.distrust}"
         return because, "install remediate where only root can write, as with `sudo pipx install --global`", ()
     return None
@@ -127,11 +127,10 @@ def wanted_unit(facts: BootFacts) -> str:
 
 
 def _install(facts: BootFacts, settings: str) -> Iterator[Step]:
-    unit = wanted_unit(facts)
     if facts.settings != settings:
         yield Step("settings", facts.root + places.SETTINGS_PATH, str(facts.settings), settings)
-    if facts.unit != unit:
-        yield Step("unit", facts.root + places.UNIT_PATH, str(facts.unit), unit)
+    if not _is_current(facts):
+        yield Step("unit", facts.root + places.UNIT_PATH, str(facts.unit), wanted_unit(facts))
     if not facts.is_enabled:
         yield Step("enabled", enable=True)
 
@@ -155,6 +154,11 @@ def _remove(facts: BootFacts) -> Iterator[Step]:
         yield Step("unit", facts.root + places.UNIT_PATH, str(facts.unit), None)
     if facts.settings != "":
         yield Step("settings", facts.root + places.SETTINGS_PATH, str(facts.settings), None)
+
+
+def _is_current(facts: BootFacts) -> bool:
+    """As this version writes it, and with a program that exists."""
+    return bool(facts.unit_command) and isinstance(facts.unit, str) and is_current(facts.unit)
 
 
 def _is_ours(facts: BootFacts) -> bool:
