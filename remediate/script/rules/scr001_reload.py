@@ -110,7 +110,7 @@ def _obstacle(file: FileFacts, module: Module, load: Load, function: ast.stmt | 
     """Why a load can't be moved without judgement; empty when it can."""
     if file.multiprocess:
         return f"the program uses several processes (it {file.multiprocess[0].what})"
-    if load.scope is Scope.LOOP or not isinstance(function, ast.FunctionDef):
+    if not isinstance(function, ast.FunctionDef):
         return "only a load in a plain function is moved"
     if function not in module.tree.body:
         return f"`{load.function}` is not a plain function at module level"
