@@ -11,6 +11,7 @@ import typer
 
 from remediate._version import __version__
 from remediate.cli import (
+    advisories,
     apply,
     confirm,
     demo,
@@ -41,6 +42,7 @@ app.command(short_help="Compare with the profile again, one line a finding.")(ve
 app.command(short_help="Undo a run: everything as it was before.")(rollback.rollback)
 app.command(short_help="Keep a run that would else be undone.")(confirm.confirm)
 app.command(short_help="Look through many scripts and notebooks.")(scan.scan)
+app.command(short_help="List known vulnerabilities and regressions of the versions.")(advisories.advisories)
 app.command(short_help="List the runs of all folders.")(rollback.history)
 app.add_typer(facts.app, name="facts", short_help="Show what is installed, set and laid out; import reports.")
 app.command(short_help="Show a saved plan again.")(plan.show)
