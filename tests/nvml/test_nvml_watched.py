@@ -19,7 +19,7 @@ from remediate.gpu import watched as room
 from remediate.gpu.board import BoardHost
 from remediate.gpu.facts import Device
 from remediate.gpu.nvml import unknown_for
-from remediate.gpu.observe import observe
+from remediate.gpu.observe import Sampling, observe
 from remediate.gpu.watched import Note, Stuck, watched
 from remediate.model import UnknownKind
 
@@ -64,6 +64,14 @@ def test_a_slow_driver_is_waited_for(mock: Mock) -> None:
     facts = two_boards()
     mock(facts, Fault("nvmlDeviceGetHandleByIndex_v2", seconds=0.2))
     assert observe(host=BoardHost(facts)) == facts
+
+
+def test_a_board_that_hangs_while_it_is_sampled_leaves_the_other_one_s_sample(mock: Mock) -> None:
+    facts = two_boards()
+    mock(facts, Fault("nvmlDeviceGetCurrentClocksEventReasons", seconds=FOREVER, after=2, device=0))
+    read = observe(host=BoardHost(facts), sampling=Sampling(0.2))
+    assert read.devices[0] == Device(0, lost=TIMEOUT)
+    assert read.devices[1].sample is not None
 
 
 def test_a_library_that_crashes_is_a_reading_that_failed() -> None:
