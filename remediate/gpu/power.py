@@ -143,11 +143,14 @@ class _Scope(msgspec.Struct, frozen=True):
         enforced = self.power.enforced_w
         is_held = not isinstance(enforced, Unknown) and enforced > 0
         held = "" if isinstance(enforced, Unknown) or not is_held else f"; the firmware holds {format_watts(enforced)}"
+        outcome = Outcome.UNSUPPORTED if reason == ZERO_LIMIT else outcome_of(reason)
+        # A reading that failed, or that a report leaves out, says nothing of what can be set.
+        failed = "can't be set from here" if outcome is Outcome.UNSUPPORTED else "could not be read"
         return Judgement(
             self.code,
             self.device,
-            Outcome.UNSUPPORTED if reason == ZERO_LIMIT else outcome_of(reason),
-            f"the {self._name} can't be set from here: {reason.reason}{held}",
+            outcome,
+            f"the {self._name} {failed}: {reason.reason}{held}",
             observed=str(reason),
             evidence=(_LAPTOP,) if held and outcome_of(reason) is Outcome.UNSUPPORTED else (),
             why="power_limit",
