@@ -46,6 +46,8 @@ def test_shipped_boards_load_by_name_and_say_where_they_come_from(name: str) -> 
     board = Board.load(name)
     assert board.facts == shipped_facts(name)
     assert len(board.file.source) > 40
+    assert not board.file.is_recording
+    assert board.file.assumed or "assumption" in board.file.source, "no board is known in every reading"
 
 
 def test_a_shipped_board_keeps_its_state_out_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,8 @@ class BoardFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gpu: GpuFacts
     source: str = ""
     """Where the values come from."""
+    assumed: tuple[str, ...] = ()
+    """Readings that no source gives, in words."""
     root: bool = True
     """Whether nvidia-smi has the rights to change settings."""
     physics: Physics = Physics()
