@@ -20,6 +20,7 @@ from remediate.cli import (
     gpu_boot,
     plan,
     profiles,
+    render,
     rollback,
     scan,
     verify,
@@ -42,6 +43,7 @@ app.command(short_help="Compare with the profile again, one line a finding.")(ve
 app.command(short_help="Undo a run: everything as it was before.")(rollback.rollback)
 app.command(short_help="Keep a run that would else be undone.")(confirm.confirm)
 app.command(short_help="Look through many scripts and notebooks.")(scan.scan)
+app.add_typer(render.app, name="render", short_help="Write files from the templates.")
 app.command(short_help="List known vulnerabilities and regressions of the versions.")(advisories.advisories)
 app.command(short_help="List the runs of all folders.")(rollback.history)
 app.add_typer(facts.app, name="facts", short_help="Show what is installed, set and laid out; import reports.")

@@ -81,7 +81,7 @@ def make_lock(request: LockRequest, runner: Runner = run_process) -> Made:
     pins = plan_pins(PackagesFacts(None), request.profile)
     if not pins:
         raise UsageError(f"profile `{request.profile.name}` pins nothing", hint="lock a profile with `[packages]`")
-    settings = _pip_settings(runner)
+    settings = pip_settings(runner)
     with tempfile.TemporaryDirectory(prefix="remediate-lock-") as name:
         folder = Path(name)
         (folder / "pins.in").write_text("".join(f"{pin.name}=={pin.pin.version}\n" for pin in pins.values()))
@@ -168,7 +168,7 @@ def find_uv() -> str:
 
 
 def _run(argv: tuple[str, ...], folder: Path, settings: Mapping[str, str], runner: Runner) -> None:
-    done = runner(argv, timeout_s=_TIMEOUT_S, env=_environment(settings), cwd=str(folder))
+    done = runner(argv, timeout_s=_TIMEOUT_S, env=clean_environment(settings), cwd=str(folder))
     if done.returncode != 0:
         lines = meaningful_lines(without_credentials(f"{done.stdout}\n{done.stderr}"))
         raise ApplyError(
@@ -199,7 +199,7 @@ def _uv_index(settings: Mapping[str, str]) -> tuple[str, ...]:
     return ("--index-url", settings["index-url"]) if "index-url" in settings else ()
 
 
-def _pip_settings(runner: Runner) -> dict[str, str]:
+def pip_settings(runner: Runner) -> dict[str, str]:
     """How pip reaches its index on this host, of all that it is configured with."""
     done = runner((sys.executable, "-m", "pip", "config", "list"), timeout_s=60.0)
     found: dict[str, str] = {}
@@ -211,7 +211,7 @@ def _pip_settings(runner: Runner) -> dict[str, str]:
     return found
 
 
-def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Without find-links, extra indexes and constraints, which would leak into the lock what only this host has."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "UV_", "PYTHON"))}
     carried = {f"PIP_{key.upper().replace('-', '_')}": value for key, value in settings.items()}

@@ -1,0 +1,387 @@
+"""Locks: their format, how they are made from a local index, and what an install makes of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packages.local_index import Index, serve, write_wheels
+from packages.packages_sandbox import make_venv, pip, site, tree
+
+from remediate.demo.wheels import Standin, build_wheels
+from remediate.effects import sha256
+from remediate.errors import ApplyError, UsageError
+from remediate.model import SCHEMA_VERSION, Facts, Host, InstallOptions, Request, State
+from remediate.packages.install import Install
+from remediate.packages.lockfile import LockEntry, find_lock, lock_name, read_lock, render_lock
+from remediate.packages.locking import LockRequest, make_lock, own_platform, own_python
+from remediate.packages.observe import observe_packages
+from remediate.packages.subject import PackagesSubject
+from remediate.packages.wheelhouse import collect
+from remediate.profile.load import ResolvedProfile
+from remediate.profile.schema import InstallSource, Pin, Profile
+from remediate.subject import Context, Proposal, Settings, Situation
+
+STANDINS = (
+    Standin("torch", "2.2.0", ("filelock",), cuda="12.1", local="cu121"),
+    Standin("torch", "2.1.2", ("filelock", "triton==2.1.0"), cuda="12.1", local="cu121"),
+    Standin("triton", "2.1.0"),
+    Standin("filelock", "3.12.4"),
+    Standin("filelock", "3.20.0"),
+    Standin("numpy", "2.4.6"),
+    Standin("numpy", "1.26.4"),
+    Standin("sentencepiece", "0.2.3"),
+    Standin("flask", "3.0.0"),
+)
+PINS = {
+    "torch": Pin(version="2.1.2", cuda="12.1", reason="as the report says"),
+    "numpy": Pin(version="1.26.4", accept=">=1.23,<2", reason="torch is built against numpy 1"),
+    "sentencepiece": Pin(version="0.2.3", required=False),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in list(os.environ):
+        if name.startswith(("PIP_", "UV_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    monkeypatch.setenv("UV_NO_CACHE", "1")
+
+
+@pytest.fixture
+def index() -> Iterator[Index]:
+    made = Index()
+    made.add(STANDINS)
+    with serve(made) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def uv(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """uv, from PATH or the package index."""
+    found = shutil.which("uv")
+    if found:
+        return found
+    folder = tmp_path_factory.mktemp("uv")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), "--only-binary=:all:", "uv"]
+    done = subprocess.run(command, check=False, capture_output=True, timeout=120)
+    if done.returncode != 0:
+        pytest.skip("uv is not installed, and the package index can't be reached")
+    return str(folder / "bin" / "uv")
+
+
+def profile(index: Index, **pins: Pin) -> Profile:
+    return Profile(schema_version=1, name="p", packages={**PINS, **pins}, install=InstallSource(index_url=index.url))
+
+
+def lock(index: Index, folder: Path, *, uses_uv: bool = False) -> Path:
+    return make_lock(LockRequest(profile(index), own_python(), own_platform(), folder, uses_uv)).path
+
+
+def lay_lock(index: Index, folder: Path) -> Path:
+    """What `lock` makes, without resolving: for tests of what is done with it."""
+    wanted = {"filelock": "3.20.0", "numpy": "1.26.4", "sentencepiece": "0.2.3", "torch": "2.1.2", "triton": "2.1.0"}
+    entries = []
+    for name, version in wanted.items():
+        content = index.files[name][f"{name}-{version}-py3-none-any.whl"]
+        entries.append(LockEntry(name, version, (f"sha256:{sha256(content)}",), size=len(content)))
+    folder.mkdir()
+    path = folder / lock_name("p", own_python(), *own_platform().split("_", 1))
+    path.write_bytes(render_lock(entries, []))
+    return path
+
+
+ENTRIES = (
+    LockEntry("a", "1.0", ("sha256:00", "sha256:ff"), "sys_platform == 'linux'", ("because of that",), 123),
+    LockEntry("b", "2.0+cu121", ("sha256:aa",), "", ("via a",)),
+)
+
+
+def test_a_lock_reads_back() -> None:
+    content = render_lock(ENTRIES, ["head"])
+    assert tuple(read_lock(content, "p").entries.values()) == ENTRIES
+    assert content.startswith(b"# head\n\na==1.0 ; sys_platform == 'linux' \\\n    --hash=sha256:00")
+
+
+def test_what_does_not_fit_is_named() -> None:
+    found = read_lock(render_lock(ENTRIES, []), "p")
+    assert found.misfits({"a": "1.0.0", "b": "2.0"}) == ()
+    assert found.misfits({"a": "1.1", "c": "1"}) == ("a", "c")
+
+
+def test_the_first_lock_for_the_target_is_found(tmp_path: Path) -> None:
+    (tmp_path / lock_name("parent", "3.11.7", "linux", "x86_64")).write_text("")
+    stems = [str(tmp_path / "child"), str(tmp_path / "parent")]
+    assert find_lock(stems, "3.11.2", "linux", "x86_64") == tmp_path / "parent-py311-linux_x86_64.txt"
+    assert find_lock(stems, "3.12.0", "linux", "x86_64") is None
+
+
+def test_another_platform_needs_uv(index: Index, tmp_path: Path) -> None:
+    request = LockRequest(profile(index), own_python(), "linux_riscv64", tmp_path)
+    with pytest.raises(UsageError, match="can't resolve for linux_riscv64") as caught:
+        make_lock(request)
+    assert "--uv" in caught.value.hint
+
+
+@pytest.mark.slow
+def test_lock_by_pip_tools(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_here = tmp_path / "only-here"
+    build_wheels([Standin("filelock", "99.0")], only_here)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(only_here))
+    path = lock(index, tmp_path / "locks")
+    text = path.read_text()
+    assert "99.0" not in text
+    assert str(only_here) not in text
+    entries = read_lock(path.read_bytes(), "p").entries
+    assert {name: entry.version for name, entry in entries.items()} == {
+        "filelock": "3.20.0",
+        "numpy": "1.26.4",
+        "sentencepiece": "0.2.3",
+        "torch": "2.1.2",
+        "triton": "2.1.0",
+    }
+    assert entries["torch"].notes == ("as the report says",)
+    assert entries["triton"].notes == ("via torch",)
+    wheel = index.files["torch"]["torch-2.1.2-py3-none-any.whl"]
+    assert entries["torch"].size == len(wheel)
+    assert not make_lock(LockRequest(profile(index), own_python(), own_platform(), tmp_path / "locks")).is_changed
+
+
+@pytest.mark.slow
+def test_uv_gives_the_same_bytes(index: Index, uv: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(uv).parent), prepend=":")
+    by_uv = lock(index, tmp_path / "uv", uses_uv=True)
+    by_pip_tools = lock(index, tmp_path / "pip-tools")
+    assert by_uv.read_bytes() == by_pip_tools.read_bytes()
+
+
+@pytest.mark.slow
+def test_pins_that_the_index_lacks(index: Index, tmp_path: Path) -> None:
+    request = LockRequest(profile(index, torch=Pin(version="2.1.9")), own_python(), own_platform(), tmp_path)
+    with pytest.raises(ApplyError, match="could not be resolved") as caught:
+        make_lock(request)
+    assert "2.1.9" in caught.value.cause
+    assert list(tmp_path.iterdir()) == []
+
+
+def whole(venv: Path) -> dict[str, bytes]:
+    """All files, but for the lock file that uv leaves in an environment."""
+    return {name: content for name, content in tree(venv).items() if name != ".lock"}
+
+
+class Target:
+    """A target with the incident's versions from the local index, and the profile's lock."""
+
+    def __init__(self, tmp_path: Path, index: Index, **options: object) -> None:
+        self.index = index
+        self.folder = tmp_path / "sandbox"
+        self.folder.mkdir()
+        self.venv = make_venv(self.folder / ".venv")
+        wheels = write_wheels(index, tmp_path / "wheels")
+        pip(self.venv, wheels, "install", "torch==2.2.0", "numpy==2.4.6", "filelock==3.12.4", "flask", "--no-compile")
+        self.locks = tmp_path / "locks"
+        self.subject = PackagesSubject()
+        self.request = Request(
+            str(self.folder),
+            python=str(self.venv),
+            install=InstallOptions(**options),  # type: ignore[arg-type]
+        )
+        (tmp_path / "run").mkdir()
+        self.context = Context(tmp_path / "run", ".tmp", self.request)
+        self.settings = Settings()
+
+    def propose(self) -> Proposal:
+        installer = self.request.install.installer or "pip"
+        section, choices = observe_packages(self.folder, str(self.venv), None, None, installer)
+        host = Host("Linux", "x86_64", "boot", False)
+        facts = Facts(SCHEMA_VERSION, "0", "now", self.request, host, choices, {"packages": section})
+        situation = Situation(
+            facts, profile(self.index), self.settings, {"gpu:driver_version": "535.1"}, (str(self.locks / "p"),)
+        )
+        return self.subject.propose(situation, self.subject.compare(situation))
+
+    def install(self) -> Install:
+        operation = next(change for change in self.propose().changes if change.id == "packages:install").operation
+        assert isinstance(operation, Install)
+        return operation
+
+    def perform(self, install: Install) -> str:
+        self.prepared = self.subject.prepare(install, self.context)
+        return self.subject.perform(install, self.prepared, self.context).detail
+
+    def versions(self) -> dict[str, str]:
+        section, _ = observe_packages(self.folder, str(self.venv), None)
+        return {found.name: str(found.version) for found in section.distributions}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_a_locked_install_and_back(
+    installer: str, index: Index, uv: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(uv).parent), prepend=":")
+    lay_lock(index, tmp_path / "locks")
+    host = Target(tmp_path, index, installer=installer)
+    before = whole(host.venv)
+    change = next(change for change in host.propose().changes if change.id == "packages:install")
+    assert "5 distributions as `p-py" in change.reason
+    assert "to download" in change.reason
+    install = host.install()
+    assert "--require-hashes" in install.argv
+    assert "sentencepiece" not in install.locked
+    host.perform(install)
+    assert host.versions() == {
+        "filelock": "3.20.0",
+        "flask": "3.0.0",
+        "numpy": "1.26.4",
+        "torch": "2.1.2",
+        "triton": "2.1.0",
+    }
+    assert host.subject.state(install, host.context) is State.AFTER
+    assert host.propose().changes == ()
+    host.subject.undo(install, host.prepared, host.context)
+    assert whole(host.venv) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_prune_removes_what_nothing_names_and_undo_brings_it_back(
+    installer: str, index: Index, uv: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(uv).parent), prepend=":")
+    lay_lock(index, tmp_path / "locks")
+    host = Target(tmp_path, index, installer=installer, prune=True)
+    before = whole(host.venv)
+    install = host.install()
+    assert install.prune == ("flask",)
+    assert "removed flask 3.0.0" in host.perform(install)
+    assert "flask" not in host.versions()
+    assert host.propose().changes == ()
+    host.subject.undo(install, host.prepared, host.context)
+    assert whole(host.venv) == before
+
+
+def test_prune_needs_a_lock(index: Index, tmp_path: Path) -> None:
+    host = Target(tmp_path, index, prune=True)
+    assert host.install().prune == ()
+    assert [held.codes for held in host.propose().withheld] == [("PKG033",)]
+
+
+def test_a_stale_lock_is_not_used(index: Index, tmp_path: Path) -> None:
+    host = Target(tmp_path, index)
+    host.locks.mkdir()
+    name = lock_name("p", own_python(), *own_platform().split("_", 1))
+    (host.locks / name).write_bytes(render_lock([LockEntry("torch", "2.1.1", ("sha256:00",))], []))
+    change = next(change for change in host.propose().changes if change.id == "packages:install")
+    assert "is stale, its numpy, torch is not the profile's" in change.reason
+    assert isinstance(change.operation, Install)
+    assert change.operation.locked == ""
+
+
+def test_without_uv_nothing_is_installed(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    if Path(sys.executable).with_name("uv").exists():
+        pytest.skip("uv is beside this interpreter")
+    host = Target(tmp_path, index, installer="uv")
+    assert [change.id for change in host.propose().changes] == []
+    assert any("uv is asked for" in held.because for held in host.propose().withheld)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["lying", "broken"])
+def test_a_bad_file_changes_nothing(fault: str, index: Index, tmp_path: Path) -> None:
+    lay_lock(index, tmp_path / "locks")
+    host = Target(tmp_path, index)
+    before = whole(host.venv)
+    getattr(index, fault).add("torch-2.1.2-py3-none-any.whl")
+    with pytest.raises(ApplyError, match="could not change") as caught:
+        host.perform(host.install())
+    assert "nothing was changed" in caught.value.hint
+    assert whole(host.venv) == before
+
+
+@pytest.mark.slow
+def test_a_yanked_pin_is_installed(index: Index, tmp_path: Path) -> None:
+    index.yanked.add("torch-2.1.2-py3-none-any.whl")
+    host = Target(tmp_path, index)
+    host.perform(host.install())
+    assert host.versions()["torch"] == "2.1.2"
+
+
+@pytest.mark.slow
+def test_an_index_that_is_gone_changes_nothing(tmp_path: Path) -> None:
+    made = Index()
+    made.add(STANDINS)
+    with serve(made):
+        host = Target(tmp_path, made)
+        install = host.install()
+    before = whole(host.venv)
+    with pytest.raises(ApplyError) as caught:
+        host.perform(install)
+    assert "nothing was changed" in caught.value.hint
+    assert whole(host.venv) == before
+
+
+@pytest.mark.slow
+def test_wheelhouse_serves_a_host_without_network(index: Index, tmp_path: Path) -> None:
+    path = lay_lock(index, tmp_path / "locks")
+    resolved = ResolvedProfile(profile(index), {}, ("p",), "", (str(tmp_path / "locks" / "p"),))
+    sources = ("--index-url", index.url)
+    folder = tmp_path / "wheelhouse"
+    made = collect(resolved, folder, python=own_python(), platform=own_platform(), sources=sources)
+    assert made.files == (
+        "filelock-3.20.0-py3-none-any.whl",
+        "numpy-1.26.4-py3-none-any.whl",
+        "sentencepiece-0.2.3-py3-none-any.whl",
+        "torch-2.1.2-py3-none-any.whl",
+        "triton-2.1.0-py3-none-any.whl",
+    )
+    assert made.size == sum((folder / name).stat().st_size for name in made.files)
+    assert (folder / path.name).read_bytes() == path.read_bytes()
+    host = Target(tmp_path, index)
+    host.settings = Settings(find_links=(str(folder),), no_index=True)
+    index.asked.clear()
+    host.perform(host.install())
+    assert index.asked == []
+    assert host.versions()["torch"] == "2.1.2"
+
+
+@pytest.mark.slow
+def test_wheelhouse_for_another_python_needs_a_lock(index: Index, tmp_path: Path) -> None:
+    resolved = ResolvedProfile(profile(index), {}, ("p",), "", (str(tmp_path / "locks" / "p"),))
+    with pytest.raises(UsageError, match="no lock for it"):
+        collect(resolved, tmp_path / "w", python="3.9", platform="linux_aarch64", sources=())
+    entries = read_lock(lay_lock(index, tmp_path / "locks").read_bytes(), "p").entries.values()
+    (tmp_path / "locks" / "p-py39-linux_aarch64.txt").write_bytes(render_lock(entries, []))
+    sources = ("--index-url", index.url)
+    made = collect(resolved, tmp_path / "w", python="3.9", platform="linux_aarch64", sources=sources)
+    assert len(made.files) == 5
+
+
+def test_a_full_disk_is_refused_before_anything_is_touched(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Target(tmp_path, index)
+    host.settings = Settings(find_links=(str(tmp_path / "wheels"),))
+    install = host.install()
+    assert install.needed_bytes
+    before = whole(host.venv)
+
+    class Full:
+        f_bavail = 0
+        f_frsize = 4096
+
+    monkeypatch.setattr("os.statvfs", lambda path: Full())
+    with pytest.raises(ApplyError, match="has 0 kB free"):
+        host.subject.prepare(install, host.context)
+    assert whole(host.venv) == before
+    assert list(host.context.run_folder.iterdir()) == []
+    assert site(host.venv).is_dir()
