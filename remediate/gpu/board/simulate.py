@@ -21,6 +21,8 @@ class Hidden(msgspec.Struct, frozen=True):
     heat: Heat
     locked_gpu_clocks: str = ""
     locked_memory_clocks: str = ""
+    cap_w: float | None = None
+    """Another limiter below the limit that software sets; found when that is first set."""
     free_clocks: Clocks | None = None
     """The clocks before a lock was set; None once the board ran again."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from remediate.gpu.board.simulate import Hidden
-from remediate.gpu.facts import Device
+from remediate.gpu.facts import Device, Power
 from remediate.gpu.numbers import COMPUTE_MODES, VGPU_GUEST
 from remediate.model import Reading, Unknown, UnknownKind
 
@@ -70,9 +70,11 @@ def set_power_limit(device: Device, hidden: Hidden, value: str, root: bool) -> R
         return Result(_USAGE, (_out_of_range(gpu, wanted, lowest, highest),))
     if not root:
         return Result(_PERMISSION, (f"Failed to set power management limit for GPU {gpu}: Insufficient Permissions",))
-    fresh = msgspec.structs.replace(power, limit_w=wanted, enforced_w=_enforced(power.enforced_w, limit, wanted))
+    cap = _cap(hidden, power)
+    fresh = msgspec.structs.replace(power, limit_w=wanted, enforced_w=_enforced(power.enforced_w, wanted, cap))
     line = f"Power limit for GPU {gpu} was set to {wanted:.2f} W from {limit:.2f} W."
-    return Result(0, (line,), msgspec.structs.replace(device, power=fresh))
+    capped = msgspec.structs.replace(hidden, cap_w=cap)
+    return Result(0, (line,), msgspec.structs.replace(device, power=fresh), capped)
 
 
 def set_module_power_limit(device: Device, hidden: Hidden, value: str, root: bool) -> Result:
@@ -89,7 +91,7 @@ def set_module_power_limit(device: Device, hidden: Hidden, value: str, root: boo
         return Result(_USAGE, (_out_of_range(gpu, wanted, lowest, highest),))
     if not root:
         return Result(_PERMISSION, (f"Failed to set power management limit for GPU {gpu}: Insufficient Permissions",))
-    fresh = msgspec.structs.replace(power, limit_w=wanted, enforced_w=_enforced(power.enforced_w, limit, wanted))
+    fresh = msgspec.structs.replace(power, limit_w=wanted, enforced_w=_enforced(power.enforced_w, wanted, None))
     line = f"Power limit for GPU {gpu} was set to {wanted:.2f} W from {limit:.2f} W."
     return Result(0, (line,), msgspec.structs.replace(device, module_power=fresh))
 
@@ -293,11 +295,18 @@ def _with_lock(hidden: Hidden, domain: str, value: str) -> Hidden:
     return msgspec.structs.replace(hidden, locked_memory_clocks=value)
 
 
-def _enforced(enforced: Reading[float], former: float, wanted: float) -> Reading[float]:
-    """The enforced limit follows, unless another limiter lies lower."""
-    if isinstance(enforced, Unknown) or enforced >= former:
-        return wanted
-    return min(enforced, wanted)
+def _cap(hidden: Hidden, power: Power) -> float | None:
+    """Another limiter that lies below the limit that software set (board controller, node cap), in W."""
+    if hidden.cap_w is not None or isinstance(power.enforced_w, Unknown) or isinstance(power.limit_w, Unknown):
+        return hidden.cap_w
+    return power.enforced_w if power.enforced_w < power.limit_w else None
+
+
+def _enforced(enforced: Reading[float], wanted: float, cap: float | None) -> Reading[float]:
+    """The enforced limit follows, where it can be read, unless another limiter lies lower."""
+    if isinstance(enforced, Unknown):
+        return enforced
+    return wanted if cap is None else min(wanted, cap)
 
 
 def _watts(value: str) -> float | None:
