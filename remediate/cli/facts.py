@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from remediate.cli import options
+from remediate.reports import NOT_IN_REPORT
 
 if TYPE_CHECKING:
     from remediate.cli.console import Console
@@ -150,5 +151,15 @@ def _print_sections(console: Console, made: Facts) -> None:
     for name in made.sections:
         subject = subject_named(name)
         console.heading(subject.title)
-        for label, value in subject.describe(made):
+        rows = subject.describe(made)
+        told = [(label, value) for label, value in rows if not _is_unsaid(value)]
+        for label, value in told:
             console.labelled(f"{label}:", value, indent=2)
+        if len(told) < len(rows):
+            console.text(f"{len(rows) - len(told)} more are {NOT_IN_REPORT.reason}.", indent=2, style="dim")
+
+
+def _is_unsaid(value: str) -> bool:
+    """Whether a line says no more than that a report does not say it."""
+    text = str(NOT_IN_REPORT)
+    return value.startswith(text) and not any(character.isdecimal() for character in value)

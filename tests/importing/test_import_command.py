@@ -102,6 +102,13 @@ def test_a_plan_works_on_every_board_and_profile(path: Path, profile: str | None
     assert all("not in this report" not in change.before + change.after for change in result.changes)
 
 
+def test_what_is_not_in_the_report_is_counted_and_not_listed(run: Run, tmp_path: Path) -> None:
+    ended = run("facts", "import", *write(tmp_path, env=COLLECTED))
+    assert "GPU 0 name: NVIDIA A100-SXM4-40GB" in ended.out
+    assert "power limit" not in ended.out
+    assert "more are not in this report." in ended.out
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
