@@ -51,6 +51,7 @@ def facts(
     requirements file and of the scripts.
     """
     if context.invoked_subcommand is not None:
+        _refuse_options(context)
         return
     from remediate.cli.session import get_facts
 
@@ -62,6 +63,25 @@ def facts(
 
         observed = _redacted(observed, hosts=(platform.node(),))
     _show(observed, json=json, output=output)
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """An option before the subcommand would do nothing: `--redact` must not be lost that way.
+
+    Raises:
+        UsageError: one was given.
+    """
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            from remediate.errors import UsageError
+
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"`{option}` stands before `{context.invoked_subcommand}`",
+                cause="there it is an option of `remediate facts`, which looks at this machine",
+                hint=f"put it behind `{context.invoked_subcommand}`, if that has it",
+            )
 
 
 @app.command("import")

@@ -20,7 +20,7 @@ from remediate.documents import decode_facts, encode
 from remediate.errors import DocumentError, ProfileError
 from remediate.gpu.facts import GpuFacts
 from remediate.importing import import_reports, redact
-from remediate.model import Facts, Host, Outcome, Request
+from remediate.model import Choice, Facts, Host, Outcome, Request
 from remediate.profile.load import shipped_names
 
 
@@ -164,6 +164,15 @@ def test_columns_from_the_command_line(run: Run, tmp_path: Path) -> None:
     assert json.loads(ended.out)["sections"]["gpu"]["devices"][0]["power"]["limit_w"] == 250
 
 
+@pytest.mark.parametrize("option", [("--redact",), ("--json",), ("--only", "gpu")])
+def test_an_option_before_the_subcommand_is_not_lost_in_silence(
+    run: Run, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    ended = run("facts", *option, "import", *write(tmp_path, smi=HEAD))
+    assert (ended.code, ended.out) == (2, "")
+    assert f"`{option[0]}` stands before `import`" in ended.err
+
+
 def test_facts_without_a_subcommand_still_looks_at_the_machine(run: Run) -> None:
     ended = run("facts", "--board", "h200", "--only", "gpu", "--json")
     document = json.loads(ended.out)
@@ -273,6 +282,22 @@ def test_redaction_of_a_folder_with_scripts_still_plans(run: Run, tmp_path: Path
     shown = run("plan", "--facts", "facts.json", "--profile", "current", "--only", "script")
     assert shown.code == 0
     assert "SCR001" in shown.out
+
+
+def test_redaction_of_hosts_boot_and_urls() -> None:
+    boot = "0a1b2c3d-0000-4000-8000-0123456789ab"
+    text = "see gpu-node-17, gpu-node-17.corp.example and my-gpu-node-17b; https://pypi.org/simple https://git.corp.example/x"
+    choice = Choice("facts", text, "/srv/gpu-node-17/run")
+    facts = Facts(1, "0", "", Request("/home/bob/x"), Host("", "", boot, is_root=False), (choice,), {"gpu": GpuFacts()})
+    result = redact(facts, hosts=("gpu-node-17.corp.example",))
+    (clean,) = result.facts.choices
+    assert clean.chosen.count("gpu-node-17") == 1
+    assert "my-gpu-node-17b" in clean.chosen
+    assert "https://pypi.org/simple" in clean.chosen
+    assert "corp.example" not in clean.chosen + clean.because
+    assert result.facts.host.boot_id != boot
+    assert result.facts.request.folder == "/home/u1x/x"
+    assert result.replaced == {"UUID": 1, "user name": 1, "host name": 3}
 
 
 @pytest.mark.property
