@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from importing.renderer import as_text, as_xml
 from importing.support import BOARDS, COLLECTED, FREEZE, HEAD, UUID, board_facts
 
+import remediate
 from remediate.api import plan
 from remediate.cli import main
 from remediate.documents import decode_facts, encode
@@ -78,8 +79,8 @@ def test_a_bug_report_becomes_a_plan(run: Run, tmp_path: Path) -> None:
 def test_absent_and_unknown_stay_apart(tmp_path: Path) -> None:
     outcomes = {}
     for name, text in (("freeze", FREEZE.replace("accelerate==0.25.0\n", "")), ("env", COLLECTED)):
-        made = import_reports(write(tmp_path, **{name: text})).facts
-        findings = plan(made, "incident-a100").findings
+        made = remediate.import_reports(write(tmp_path, **{name: text}))
+        findings = remediate.plan(made, "incident-a100").findings
         outcomes[name] = next(found.outcome for found in findings if found.target == "accelerate")
     assert outcomes == {"freeze": Outcome.DIFFERS, "env": Outcome.UNKNOWN}
 
