@@ -20,10 +20,20 @@ from typing import TYPE_CHECKING, Any
 from remediate._version import __version__
 
 if TYPE_CHECKING:
-    from remediate.api import apply, confirm, observe, plan, rollback, verify
+    from remediate.api import apply, confirm, import_reports, observe, plan, rollback, verify
     from remediate.profile.load import load_profile
 
-__all__ = ["__version__", "apply", "confirm", "load_profile", "observe", "plan", "rollback", "verify"]
+__all__ = [
+    "__version__",
+    "apply",
+    "confirm",
+    "import_reports",
+    "load_profile",
+    "observe",
+    "plan",
+    "rollback",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

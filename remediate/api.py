@@ -67,6 +67,22 @@ def observe(
     return msgspec.structs.replace(facts, choices=config.choices + facts.choices)
 
 
+def import_reports(files: Iterable[str | Path], *, csv_fields: Iterable[str] = (), folder: str | Path = ".") -> Facts:
+    """Facts from what nvidia-smi, pip or torch printed, as `remediate facts import` makes them. No host is looked at.
+
+    Args:
+        files: outputs in any mixture; they are recognised by their content.
+        csv_fields: columns of CSV files without a header, as nvidia-smi's `--query-gpu` names them.
+        folder: its configuration counts when a plan is made.
+
+    Raises:
+        DocumentError: a file can't be read, is nothing that is known, or contradicts another one.
+    """
+    from remediate.importing import import_reports as import_places
+
+    return import_places(map(str, files), csv_fields=tuple(csv_fields), folder=folder).facts
+
+
 def plan(facts: Facts, profile: ResolvedProfile | str | None = None, *, unsafe_fixes: bool = False) -> Plan:
     """The plan that brings the facts into the profile.
 

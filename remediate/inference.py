@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from remediate import api
 from remediate.errors import UsageError
-from remediate.planner import announce
+from remediate.planner import announce, pinned_versions
 
 if TYPE_CHECKING:
     from remediate.script.facts import FileFacts
@@ -45,7 +45,8 @@ def make_inference_script(
 
     facts = api.observe(folder, python=python, scripts=(script,) if script else (), board=board)
     resolved, _ = api.choose_profile(facts, profile, api.config_of(facts.request))
-    wanted = Wanted(resolved.profile.script, announce(facts, resolved.profile))
+    versions = {**pinned_versions(resolved.profile), **announce(facts, resolved.profile)}
+    wanted = Wanted(resolved.profile.script, versions)
     found = [file for file in facts.sections[SUBJECT].files if script or file.is_inference]
     is_from_nothing = not found and model is not None
     recipe = Recipe(model or "") if is_from_nothing else _recipe(_only(found, facts.request.folder), model)

@@ -22,6 +22,11 @@ def announce(facts: Facts, profile: Profile) -> dict[str, str]:
     return announced
 
 
+def pinned_versions(profile: Profile) -> dict[str, str]:
+    """The versions that a profile pins, as they are announced where an environment is known."""
+    return {f"distribution:{name}": pin.version for name, pin in profile.packages.items() if pin.required}
+
+
 def observed_subjects(facts: Facts) -> tuple[Subject, ...]:
     """The subjects that the facts speak of, in registry order."""
     return select_subjects(tuple(facts.sections)) if facts.sections else ()

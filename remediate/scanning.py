@@ -14,7 +14,7 @@ from remediate.config import load_config
 from remediate.errors import UsageError
 from remediate.model import SCHEMA_VERSION, Change, Choice, Finding, Outcome, Plan, Request, Withheld
 from remediate.observation import observe_host
-from remediate.planner import announce
+from remediate.planner import announce, pinned_versions
 from remediate.profile.load import ResolvedProfile, load_profile
 from remediate.registry import subject_named
 from remediate.script.scan.files import find_files
@@ -177,11 +177,10 @@ def _ignored(select: Iterable[str], ignore: Iterable[str]) -> dict[str, str]:
 
 def _versions(resolved: ResolvedProfile, folder: Path, python: str | None) -> dict[str, str]:
     """The versions that the scripts will meet: those that the profile pins, over those of an environment."""
-    pins = {name: pin for name, pin in resolved.profile.packages.items() if pin.required}
-    pinned = {f"distribution:{name}": pin.version for name, pin in pins.items()}
+    pinned = pinned_versions(resolved.profile)
     if python is None:
         return pinned
-    return announce(api.observe(folder, python=python, only=("packages",)), resolved.profile)
+    return {**pinned, **announce(api.observe(folder, python=python, only=("packages",)), resolved.profile)}
 
 
 class ScanFile(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from remediate.cli import options
+from remediate.reports import NOT_IN_REPORT
 
 if TYPE_CHECKING:
     from remediate.cli.console import Console
@@ -50,6 +51,7 @@ def facts(
     requirements file and of the scripts.
     """
     if context.invoked_subcommand is not None:
+        _refuse_options(context)
         return
     from remediate.cli.session import get_facts
 
@@ -61,6 +63,25 @@ def facts(
 
         observed = _redacted(observed, hosts=(platform.node(),))
     _show(observed, json=json, output=output)
+
+
+def _refuse_options(context: typer.Context) -> None:
+    """An option before the subcommand would do nothing: `--redact` must not be lost that way.
+
+    Raises:
+        UsageError: one was given.
+    """
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            from remediate.errors import UsageError
+
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"`{option}` stands before `{context.invoked_subcommand}`",
+                cause="there it is an option of `remediate facts`, which looks at this machine",
+                hint=f"put it behind `{context.invoked_subcommand}`, if that has it",
+            )
 
 
 @app.command("import")
@@ -150,5 +171,15 @@ def _print_sections(console: Console, made: Facts) -> None:
     for name in made.sections:
         subject = subject_named(name)
         console.heading(subject.title)
-        for label, value in subject.describe(made):
+        rows = subject.describe(made)
+        told = [(label, value) for label, value in rows if not _is_unsaid(value)]
+        for label, value in told:
             console.labelled(f"{label}:", value, indent=2)
+        if len(told) < len(rows):
+            console.text(f"{len(rows) - len(told)} more are {NOT_IN_REPORT.reason}.", indent=2, style="dim")
+
+
+def _is_unsaid(value: str) -> bool:
+    """Whether a line says no more than that a report does not say it."""
+    text = str(NOT_IN_REPORT)
+    return value.startswith(text) and not any(character.isdecimal() for character in value)

@@ -49,9 +49,7 @@ def scan(
     ignore: Annotated[list[str] | None, typer.Option("--ignore", metavar="CODE,...", help="Not these codes.")] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Patch what is safe to patch; `rollback` undoes it.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Print what --fix would change, and nothing else.")] = False,
-    unsafe_fixes: Annotated[
-        bool, typer.Option("--unsafe-fixes", help="Also edits that may change what a script means.")
-    ] = False,
+    unsafe_fixes: options.UnsafeOption = False,
     check: Annotated[bool, typer.Option("--check", help="Exit 3 where differences remain, 4 where unclear.")] = False,
     form: Annotated[
         Format, typer.Option("--format", help="How to write the findings.", case_sensitive=False)

@@ -12,6 +12,8 @@ from remediate.cli.session import print_document
 from remediate.scanning import SUBJECT, Scan
 
 _SECONDS_BETWEEN = 0.1
+_UNWRAPPED = 10_000
+"""Width of what no person reads in a window: a log keeps each finding on one line, so that it can be searched."""
 
 
 class Counter:
@@ -38,8 +40,10 @@ class Counter:
 
 
 def print_scan(made: Scan, *, has_fixed: bool) -> None:
-    """Choices, one line a finding, what is held back, and a summary."""
+    """Choices, one line a finding, what is held back, and a summary. Wrapped on a terminal only."""
     console = Console()
+    if not console.stream.isatty():
+        console.width = _UNWRAPPED
     print_choices(console, made.choices)
     if made.findings:
         console.line()

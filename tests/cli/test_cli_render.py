@@ -61,6 +61,7 @@ def test_it_takes_the_folders_script(run: Run) -> None:
     assert 'MODEL = "meta-llama/7B"' in done.out
     assert '"max_new_tokens": 50,' in done.out
     assert "torch.bfloat16" in done.out
+    assert "for profile incident-a100, torch 2.1.2, transformers 4.36.2." in done.out
     ast.parse(done.out)
 
 

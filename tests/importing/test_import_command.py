@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from importing.renderer import as_text, as_xml
 from importing.support import BOARDS, COLLECTED, FREEZE, HEAD, UUID, board_facts
 
+import remediate
 from remediate.api import plan
 from remediate.cli import main
 from remediate.documents import decode_facts, encode
 from remediate.errors import DocumentError, ProfileError
 from remediate.gpu.facts import GpuFacts
 from remediate.importing import import_reports, redact
-from remediate.model import Facts, Host, Outcome, Request
+from remediate.model import Choice, Facts, Host, Outcome, Request
 from remediate.profile.load import shipped_names
 
 
@@ -78,8 +79,8 @@ def test_a_bug_report_becomes_a_plan(run: Run, tmp_path: Path) -> None:
 def test_absent_and_unknown_stay_apart(tmp_path: Path) -> None:
     outcomes = {}
     for name, text in (("freeze", FREEZE.replace("accelerate==0.25.0\n", "")), ("env", COLLECTED)):
-        made = import_reports(write(tmp_path, **{name: text})).facts
-        findings = plan(made, "incident-a100").findings
+        made = remediate.import_reports(write(tmp_path, **{name: text}))
+        findings = remediate.plan(made, "incident-a100").findings
         outcomes[name] = next(found.outcome for found in findings if found.target == "accelerate")
     assert outcomes == {"freeze": Outcome.DIFFERS, "env": Outcome.UNKNOWN}
 
@@ -100,6 +101,13 @@ def test_a_plan_works_on_every_board_and_profile(path: Path, profile: str | None
         return
     assert result.reports == ("q: nvidia-smi -q", "x: nvidia-smi -q -x")
     assert all("not in this report" not in change.before + change.after for change in result.changes)
+
+
+def test_what_is_not_in_the_report_is_counted_and_not_listed(run: Run, tmp_path: Path) -> None:
+    ended = run("facts", "import", *write(tmp_path, env=COLLECTED))
+    assert "GPU 0 name: NVIDIA A100-SXM4-40GB" in ended.out
+    assert "power limit" not in ended.out
+    assert "more are not in this report." in ended.out
 
 
 @pytest.mark.parametrize(
@@ -155,6 +163,15 @@ def test_columns_from_the_command_line(run: Run, tmp_path: Path) -> None:
     assert "name its columns with --query-gpu" in run("facts", "import", "bare").err
     ended = run("facts", "import", "bare", "--query-gpu", "uuid,power.limit", "--json")
     assert json.loads(ended.out)["sections"]["gpu"]["devices"][0]["power"]["limit_w"] == 250
+
+
+@pytest.mark.parametrize("option", [("--redact",), ("--json",), ("--only", "gpu")])
+def test_an_option_before_the_subcommand_is_not_lost_in_silence(
+    run: Run, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    ended = run("facts", *option, "import", *write(tmp_path, smi=HEAD))
+    assert (ended.code, ended.out) == (2, "")
+    assert f"`{option[0]}` stands before `import`" in ended.err
 
 
 def test_facts_without_a_subcommand_still_looks_at_the_machine(run: Run) -> None:
@@ -266,6 +283,22 @@ def test_redaction_of_a_folder_with_scripts_still_plans(run: Run, tmp_path: Path
     shown = run("plan", "--facts", "facts.json", "--profile", "current", "--only", "script")
     assert shown.code == 0
     assert "SCR001" in shown.out
+
+
+def test_redaction_of_hosts_boot_and_urls() -> None:
+    boot = "0a1b2c3d-0000-4000-8000-0123456789ab"
+    text = "see gpu-node-17, gpu-node-17.corp.example and my-gpu-node-17b; https://pypi.org/simple https://git.corp.example/x"
+    choice = Choice("facts", text, "/srv/gpu-node-17/run")
+    facts = Facts(1, "0", "", Request("/home/bob/x"), Host("", "", boot, is_root=False), (choice,), {"gpu": GpuFacts()})
+    result = redact(facts, hosts=("gpu-node-17.corp.example",))
+    (clean,) = result.facts.choices
+    assert clean.chosen.count("gpu-node-17") == 1
+    assert "my-gpu-node-17b" in clean.chosen
+    assert "https://pypi.org/simple" in clean.chosen
+    assert "corp.example" not in clean.chosen + clean.because
+    assert result.facts.host.boot_id != boot
+    assert result.facts.request.folder == "/home/u1x/x"
+    assert result.replaced == {"UUID": 1, "user name": 1, "host name": 3}
 
 
 @pytest.mark.property

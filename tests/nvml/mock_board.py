@@ -18,7 +18,6 @@ from remediate.units import milliwatts
 HOST = -1
 ANY = -1
 _DOMAINS = (numbers.CLOCK_GRAPHICS, numbers.CLOCK_SM, numbers.CLOCK_MEMORY, numbers.CLOCK_VIDEO)
-REQUESTED_LIMIT = 192
 _NOT_SUPPORTED = 3
 _TEMPERATURE_V_SINCE = 570
 _EVENT_REASONS_SINCE = 535
@@ -207,9 +206,17 @@ def _field_line(index: int, name: str, field: Any) -> str:
 
 
 def _power_field_lines(device: Device) -> Iterator[str]:
-    """The fields by which nvidia-smi 535 and later read the limits, in mW: lowest, highest, requested."""
+    """The fields by which nvidia-smi 535 and later read draw and limits, in mW."""
     power = device.power
-    for field, reading in {187: power.min_w, 188: power.max_w, REQUESTED_LIMIT: power.limit_w}.items():
+    readings = {
+        numbers.FIELD_POWER_AVERAGE: power.draw_w,
+        numbers.FIELD_POWER_MIN_LIMIT: power.min_w,
+        numbers.FIELD_POWER_MAX_LIMIT: power.max_w,
+        numbers.FIELD_POWER_DEFAULT_LIMIT: power.default_w,
+        numbers.FIELD_POWER_CURRENT_LIMIT: power.enforced_w,
+        numbers.FIELD_POWER_REQUESTED_LIMIT: power.limit_w,
+    }
+    for field, reading in readings.items():
         if device.virtualization == numbers.VGPU_GUEST or isinstance(reading, Unknown):
             yield f"{device.index} field.{field} {_NOT_SUPPORTED}"
         else:

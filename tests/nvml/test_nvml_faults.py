@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from gpu.support import shipped_facts
+from nvml.leaves import leaves
 from nvml.mock_board import Fault
 from nvml.scene import Scene, set_scene, two_boards
 
@@ -27,18 +28,6 @@ HOST_CALLS = ["nvmlInit", "nvmlShutdown"]
 ALL_CODES = (*range(1, 32), 77, 999)
 SOME_CODES = (4, 15, 999)
 TIMEOUT = unknown_for(10)
-
-
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Path and value of each reading; an `Unknown` is one reading."""
-    if isinstance(value, dict) and "unknown" not in value:
-        for key, part in value.items():
-            yield from leaves(part, f"{path}/{key}")
-    elif isinstance(value, list | tuple):
-        for index, part in enumerate(value):
-            yield from leaves(part, f"{path}/{index}")
-    else:
-        yield path, value
 
 
 def differing(observed: GpuFacts, facts: GpuFacts) -> dict[str, Any]:

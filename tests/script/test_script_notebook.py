@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from script.notebooks import ASK, DEAD_COMPILE, IMPORTS, LOAD, code, markdown, notebook
 from script.samples import INCIDENT_WISH, OLD
@@ -207,7 +207,9 @@ def notebooks_with_edit(draw: st.DrawFn) -> tuple[bytes, Edit]:
     return raw, Edit(source.line_start(first), source.line_start(last), text)
 
 
+@settings(max_examples=300)
 @given(notebooks_with_edit())
+@example((notebook(code("a = 1"), code("")), Edit(0, 6, "\nr = 1\n\n")))
 @pytest.mark.property
 def test_an_edit_does_what_it_says_or_is_refused(case: tuple[bytes, Edit]) -> None:
     raw, edit = case

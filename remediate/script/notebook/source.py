@@ -100,13 +100,12 @@ class NotebookSource(Source, frozen=True, dict=True, kw_only=True):
         if is_behind:
             # The line end behind the last line is not in the file: it comes before new lines, and goes with old ones.
             end = length
+            kept = text.removesuffix("\n")
+            text = text if kept.endswith("\n") else kept
             if start > length:
-                kept = text.removesuffix("\n")
-                start, text = length, "\n" + (text if kept.endswith("\n") else kept)
+                start, text = length, "\n" + text
             elif not text and start > 1 and source[start - 1] == "\n":
                 start -= 1
-            else:
-                text = text.removesuffix("\n")
         return self._spell(item.cell, start, end, text)
 
     def _placed_at(self, offset: int) -> Placed:

@@ -53,8 +53,8 @@ int nvmlDeviceSetComputeMode(nvmlDevice_t device, unsigned int mode)
     return code ? code : mode > 3 ? INVALID_ARGUMENT : keep(index, "nvmlDeviceGetComputeMode", NO_ARGUMENT, mode);
 }
 
-/* The requested limit is read through a getter, and by nvidia-smi through field 192. */
-enum { REQUESTED_LIMIT = 192 };
+/* Limits are read through getters, and by nvidia-smi through fields. */
+enum { ENFORCED_LIMIT = 190, REQUESTED_LIMIT = 192 };
 
 static int set_limit(const char *setter, nvmlDevice_t device, unsigned int milliwatts)
 {
@@ -72,6 +72,7 @@ static int set_limit(const char *setter, nvmlDevice_t device, unsigned int milli
     char field[24];
     snprintf(field, sizeof field, "1 %u", milliwatts);
     put(index, "field", REQUESTED_LIMIT, field);
+    put(index, "field", ENFORCED_LIMIT, field);
     code = keep(index, "nvmlDeviceGetPowerManagementLimit", NO_ARGUMENT, milliwatts);
     return code ? code : keep(index, "nvmlDeviceGetEnforcedPowerLimit", NO_ARGUMENT, milliwatts);
 }
