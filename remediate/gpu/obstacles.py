@@ -38,13 +38,9 @@ _JETSON = Obstacle(
     hides_readings=True,
 )
 """Mode 0 is the one with the most power on Orin (NVIDIA Jetson Linux Developer Guide, power modes)."""
-_MIG = Obstacle(
-    "MIG is on: a setting belongs to the whole GPU and would reach every instance; run the commands if you mean it"
-)
-_WSL2 = Obstacle("this is WSL2: the Windows driver holds the GPU; run the commands there, as administrator")
-_CONTAINER = Obstacle(
-    "this container lacks CAP_SYS_ADMIN, without which root can't set anything; run the commands on its host"
-)
+_MIG = Obstacle("MIG is on, and a setting belongs to the whole GPU and would reach every instance")
+_WSL2 = Obstacle("this is WSL2: the Windows driver holds the GPU; set it there, as administrator")
+_CONTAINER = Obstacle("this container lacks CAP_SYS_ADMIN, without which root can't set anything; its host can")
 _NO_SMI = Obstacle("nvidia-smi is not on PATH")
 
 

@@ -8,7 +8,7 @@ from remediate.gpu.busy import who_notices
 from remediate.gpu.commands import LOCKS, Operation, Setting, render_script, setting_name, show_value
 from remediate.gpu.compare import SUBJECT, target_of
 from remediate.gpu.facts import GpuFacts
-from remediate.gpu.judgement import Judgement
+from remediate.gpu.judgement import BLOCKED, LOST, NO_DRIVER, Judgement
 from remediate.gpu.keys import read_key
 from remediate.gpu.settings import judge
 from remediate.model import Artifact, Change, Risk, Withheld
@@ -16,6 +16,11 @@ from remediate.profile.schema import Profile
 from remediate.subject import Proposal
 
 SCRIPT_NAME = "gpu-commands.sh"
+_HOW = {
+    BLOCKED: "run these where the GPU can be set",
+    NO_DRIVER: "run these on the machine itself, as root",
+    LOST: "look here first, on the machine itself",
+}
 _DEPENDENCIES = {
     Setting.PERSISTENCE_MODE: ("persistence_mode",),
     Setting.COMPUTE_MODE: ("compute_mode",),
@@ -80,6 +85,6 @@ def _withheld(found: Judgement) -> Withheld:
         target=target_of(found),
         summary=found.summary,
         because=found.because,
-        enable="run the command yourself if you mean it" if found.commands else "",
+        enable=_HOW.get(found.code, "run the command yourself if you mean it") if found.commands else "",
         commands=tuple(shlex.join(argv) for argv in found.commands),
     )

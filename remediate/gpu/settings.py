@@ -96,7 +96,7 @@ def _lost_device(device: Device, reason: Unknown, has_wish: bool) -> Judgement:
         Outcome.UNKNOWN,
         f"the device can't be read: {reason.reason}",
         is_advice=not has_wish,
-        because="nothing can be set until it is back: read the kernel log, then restart the machine"
+        because="read the kernel log, then restart the machine"
         if has_wish
         else "",
         commands=(_READ_LOG,) if has_wish else (),

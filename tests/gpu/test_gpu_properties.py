@@ -103,7 +103,7 @@ def hosts(draw: Any) -> GpuFacts:
 
 
 @st.composite
-def wishes(draw: Any, kind: type[GpuWish] = GpuWish, **more: Any) -> GpuWish:
+def wishes(draw: Any, /, kind: type[GpuWish] = GpuWish, **more: Any) -> GpuWish:
     watts = st.floats(1, 1600).map(lambda value: round(value, 2))
     floor = draw(st.none() | st.integers(1, 3000))
     groups: list[dict[str, Any]] = [
