@@ -84,7 +84,7 @@ def _refuse_options(context: typer.Context) -> None:
             )
 
 
-@app.command("import")
+@app.command("import", short_help="Make facts from what nvidia-smi, pip or torch printed.")
 def import_(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Outputs in any mixture; - for standard input.")
