@@ -14,9 +14,10 @@ import pytest
 from packages.local_index import Index
 from packages.packages_target import STANDINS, Target, whole
 
-from remediate.effects import file_error
+from remediate.effects import Completed, file_error
 from remediate.errors import ApplyError
 from remediate.model import State
+from remediate.packages.pipoutput import explain_failure
 from remediate.profile.schema import Pin
 from remediate.subject import Settings
 
@@ -68,7 +69,9 @@ def go_there_and_back(host: Target, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_target_python(version: str, index: Index, tmp_path: Path) -> None:
-    host = Target(tmp_path, index, make=(find_python(version), "-m", "venv", "--without-pip"))
+    # New versions of pip serve no 3.9: there the environment's own has to do it.
+    without_pip = () if version == "3.9" else ("--without-pip",)
+    host = Target(tmp_path, index, make=(find_python(version), "-m", "venv", *without_pip))
     if version in ("3.12", "3.13"):
         # Of 2.1.2 there are no wheels for them, and nothing would be installed.
         host.pins = {"torch": Pin(version="2.5.0", cuda="12.1")}
@@ -77,6 +80,11 @@ def test_target_python(version: str, index: Index, tmp_path: Path) -> None:
 
 def test_target_with_its_own_pip(index: Index, tmp_path: Path) -> None:
     go_there_and_back(Target(tmp_path, index, make=(sys.executable, "-m", "venv")), tmp_path)
+
+
+def test_a_pip_that_does_not_serve_the_target_says_what_does() -> None:
+    said = Completed(("pip",), 1, "", "This version of pip does not support python 3.9 (requires >=3.10).\n")
+    assert "ensurepip" in explain_failure(said, "/venv", is_whole=True).hint
 
 
 def test_target_made_by_uv(index: Index, tmp_path: Path) -> None:
