@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from packages.packages_sandbox import make_venv
+from typer.testing import CliRunner
 
+from remediate.cli import make_app
+from remediate.errors import UsageError
 from remediate.packages.facts import DistributionFacts, ProblemKind, TorchBuild
 from remediate.packages.inspect import read_distributions
+from remediate.packages.intact import find_changed
 from remediate.packages.modules import find_mixed
 
 
@@ -98,3 +106,72 @@ def test_files_of_another_version(build: str, metadata: str, is_mixed: bool) -> 
     torch = DistributionFacts("torch", "torch", metadata, "/e/torch.dist-info")
     found = find_mixed(TorchBuild("/e/torch/version.py", build, "12.1"), torch)
     assert (found is not None and found.kind is ProblemKind.MIXED) is is_mixed
+
+
+def record(site: Path, name: str, files: dict[str, bytes]) -> DistributionFacts:
+    """A distribution with files recorded as installers do; `RECORD` itself and compiled modules without a hash."""
+    folder = install(site, name, "1.0")
+    rows = []
+    for path, content in files.items():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).write_bytes(content)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        rows.append(f"{path},sha256={digest},{len(content)}")
+    rows += [f"{folder.name}/RECORD,,", f"{name}/__pycache__/gone.pyc,,"]
+    (folder / "RECORD").write_text("\n".join(rows) + "\n")
+    return next(found for found in read_distributions([str(site)]).distributions if found.name == name)
+
+
+FILES = {"torch/a.py": b"one", "torch/lib/x.so": b"\0" * 10, "../bin/torchrun": b"#!"}
+
+
+def test_files_as_recorded_are_intact(site: Path) -> None:
+    assert list(find_changed([record(site, "torch", FILES)])) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda site: (site / "torch/a.py").write_bytes(b"eno"), "1 of its files changed (torch/a.py)"),
+        (lambda site: (site / "torch/a.py").write_bytes(b"longer"), "1 of its files changed (torch/a.py)"),
+        (lambda site: (site / "torch/lib/x.so").unlink(), "1 are gone (torch/lib/x.so)"),
+        (lambda site: (site.parent / "bin/torchrun").write_bytes(b"!#"), "changed (../bin/torchrun)"),
+    ],
+)
+def test_changed_and_lost_files_are_told(site: Path, change: Callable[[Path], object], says: str) -> None:
+    torch = record(site, "torch", FILES)
+    change(site)
+    (problem,) = find_changed([torch])
+    assert (problem.kind, problem.name) == (ProblemKind.CHANGED, "torch")
+    assert says in problem.detail
+
+
+def test_others_and_editable_installs_are_not_read(site: Path) -> None:
+    other = record(site, "idna", {"idna/a.py": b"one"})
+    (site / "idna/a.py").write_bytes(b"two")
+    assert list(find_changed([other])) == []
+    editable = DistributionFacts("torch", "torch", "1.0", str(site / "torch-1.0.dist-info"), is_editable=True)
+    assert list(find_changed([editable])) == []
+
+
+def test_a_broken_record_tells_nothing(site: Path) -> None:
+    torch = record(site, "torch", FILES)
+    for content in (b"", b"torch/a.py\n", b"torch/a.py,sha256=x,y\n", b'"', b"\xff,sha256=,1\n"):
+        (site / "torch-1.0.dist-info" / "RECORD").write_bytes(content)
+        assert [problem.kind for problem in find_changed([torch])] in ([], [ProblemKind.CHANGED])
+
+
+def test_the_command_checks_files_on_request(tmp_path: Path) -> None:
+    venv = make_venv(tmp_path / ".venv")
+    folder = next((venv / "lib").glob("python3*/site-packages"))
+    record(folder, "torch", FILES)
+    (folder / "torch/a.py").write_bytes(b"eno")
+    arguments = ["-C", str(tmp_path), "--only", "packages", "--state-dir", str(tmp_path / "state")]
+    without = CliRunner().invoke(make_app(), ["facts", *arguments])
+    assert "changed files" not in without.output
+    checked = CliRunner().invoke(make_app(), ["facts", *arguments, "--check-files"])
+    assert "changed files" in checked.output
+    verified = CliRunner().invoke(make_app(), ["verify", "-p", "base", *arguments, "--check-files"])
+    assert (verified.exit_code, "PKG018" in verified.output) == (0, True)
+    with pytest.raises(UsageError, match="--check-files"):
+        CliRunner().invoke(make_app(), ["verify", "--facts", "x.json", "--check-files"], catch_exceptions=False)
