@@ -55,12 +55,15 @@ def _compare(metadata: Path) -> tuple[list[str], list[str]]:
 
 
 def _recorded(metadata: Path) -> Iterator[tuple[str, str, int]]:
-    """Path, SHA-256 and size of each file that has both; compiled modules and RECORD itself have none."""
+    """Path, SHA-256 and size of each file that has both; RECORD itself has none.
+
+    Compiled modules are passed over: numpy 1.26.4 ships one, and the installer writes it anew.
+    """
     try:
         with (metadata / "RECORD").open(encoding="utf-8", errors="surrogateescape", newline="") as stream:
             for row in csv.reader(stream):
                 path, digest, size = (*row, "", "", "")[:3]
-                if digest.startswith("sha256=") and size.isdigit():
+                if digest.startswith("sha256=") and size.isdigit() and not path.endswith(".pyc"):
                     yield path, digest.removeprefix("sha256="), int(size)
     except (OSError, csv.Error):
         return

@@ -129,6 +129,13 @@ def test_files_as_recorded_are_intact(site: Path) -> None:
     assert list(find_changed([record(site, "torch", FILES)])) == []
 
 
+def test_compiled_modules_are_written_anew_by_installers(site: Path) -> None:
+    shipped = {**FILES, "torch/__pycache__/a.cpython-311.pyc": b"of another machine"}
+    torch = record(site, "torch", shipped)
+    (site / "torch/__pycache__/a.cpython-311.pyc").write_bytes(b"compiled here")
+    assert list(find_changed([torch])) == []
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
