@@ -40,6 +40,8 @@ def sources(raw: bytes) -> list[str]:
         ("model?", "0     "),
         ("?model", "0     "),
         ("!curl x \\\n  -o y\nz = 1", "0        \n      \nz = 1"),
+        ("pip install 'x>2' \\\n  y\nz = 1", "0" + " " * 18 + "\n   \nz = 1"),
+        ("pip = 3\npip (4)", "pip = 3\npip (4)"),
         ("x = (a\n  % b)", "x = (a\n  % b)"),
         ('t = """\n!not a command\n"""', 't = """\n!not a command\n"""'),
         ("q = 'is it?'  # really?", "q = 'is it?'  # really?"),
