@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from packages.packages_sandbox import make_venv
+from packages.packages_sandbox import Sandbox, make_venv, pip, tree
+from packages.packages_sandbox import site as site_of
 from typer.testing import CliRunner
 
 from remediate.cli import make_app
+from remediate.demo.wheels import Standin, build_wheels
 from remediate.errors import UsageError
 from remediate.packages.facts import DistributionFacts, ProblemKind, TorchBuild
 from remediate.packages.inspect import read_distributions
 from remediate.packages.intact import find_changed
 from remediate.packages.modules import find_mixed
+from remediate.profile.schema import Pin, Profile
 
 
 @pytest.fixture
@@ -104,8 +108,8 @@ def test_packages_of_the_system_list_no_files(site: Path) -> None:
 )
 def test_files_of_another_version(build: str, metadata: str, is_mixed: bool) -> None:
     torch = DistributionFacts("torch", "torch", metadata, "/e/torch.dist-info")
-    found = find_mixed(TorchBuild("/e/torch/version.py", build, "12.1"), torch)
-    assert (found is not None and found.kind is ProblemKind.MIXED) is is_mixed
+    found = list(find_mixed(TorchBuild("/e/torch/version.py", build, "12.1"), torch))
+    assert [problem.kind for problem in found] == ([ProblemKind.MIXED] if is_mixed else [])
 
 
 def record(site: Path, name: str, files: dict[str, bytes]) -> DistributionFacts:
@@ -182,3 +186,29 @@ def test_the_command_checks_files_on_request(tmp_path: Path) -> None:
     assert (verified.exit_code, "PKG018" in verified.output) == (0, True)
     with pytest.raises(UsageError, match="--check-files"):
         CliRunner().invoke(make_app(), ["verify", "--facts", "x.json", "--check-files"], catch_exceptions=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["module gone", "other files"])
+def test_a_torn_install_is_repaired_and_undone(tmp_path: Path, how: str) -> None:
+    (folder := tmp_path / "sandbox").mkdir()
+    wheels, venv = tmp_path / "wheels", make_venv(folder / ".venv")
+    build_wheels([Standin("torch", "2.1.2", cuda="12.1", local="cu121")], wheels)
+    pip(venv, wheels, "install", "torch==2.1.2")
+    module = site_of(venv) / "torch"
+    if how == "module gone":
+        shutil.rmtree(module)
+    else:
+        (module / "version.py").write_text("__version__ = '2.2.0+cu121'\ncuda = '12.1'\n")
+    before = tree(venv)
+    profile = Profile(schema_version=1, name="p", packages={"torch": Pin(version="2.1.2", cuda="12.1")})
+    sandbox = Sandbox(folder, venv, wheels, profile)
+    assert "PKG017" in {finding.code for finding in sandbox.subject.compare(sandbox.situation())}
+    install = sandbox.install()
+    prepared = sandbox.subject.prepare(install, sandbox.context)
+    sandbox.subject.perform(install, prepared, sandbox.context)
+    assert "2.1.2+cu121" in (module / "version.py").read_text()
+    assert sandbox.facts().sections["packages"].problems == ()
+    assert not any(change.id == "packages:install" for change in sandbox.propose().changes)
+    sandbox.subject.undo(install, prepared, sandbox.context)
+    assert tree(venv) == before
