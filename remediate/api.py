@@ -38,6 +38,7 @@ def observe(
     state_dir: str | Path | None = None,
     sample_s: float = 0.0,
     install: InstallOptions | None = None,
+    check_files: bool = False,
 ) -> Facts:
     """Facts of a sandbox folder and its host, as `remediate facts` gives them.
 
@@ -52,6 +53,7 @@ def observe(
         state_dir: state folder with the ledger of earlier runs; None means the default one.
         sample_s: seconds for which the GPUs are read again and again; 0 reads them once.
         install: how packages are to be installed, once a plan is made from the facts.
+        check_files: compare installed files with the record of their installation; reads gigabytes for a torch.
 
     Raises:
         ObserveError: something that was named explicitly does not exist or can't be read.
@@ -62,7 +64,7 @@ def observe(
     )
     asked = msgspec.structs.replace(asked, install=install or InstallOptions())
     config = load_config(Path(asked.folder))
-    request = msgspec.structs.replace(config.fill(asked), sample_s=sample_s)
+    request = msgspec.structs.replace(config.fill(asked), sample_s=sample_s, check_files=check_files)
     facts = observe_request(request, config.settings, _store(state_dir).ledger(read_boot_id()))
     return msgspec.structs.replace(facts, choices=config.choices + facts.choices)
 

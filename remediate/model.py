@@ -98,6 +98,8 @@ class Request(msgspec.Struct, frozen=True):
     sample_s: float = 0.0
     """Seconds for which the GPUs are read again and again. Of the facts only: a plan asks for no sample."""
     install: InstallOptions = InstallOptions()
+    check_files: bool = False
+    """Compare the files of torch, transformers and what goes with them with the record of their installation."""
 
 
 class Facts(msgspec.Struct, frozen=True):

@@ -5,55 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from remediate._version import __version__
-from remediate.cli import (
-    advisories,
-    apply,
-    confirm,
-    demo,
-    explain,
-    facts,
-    gpu_boot,
-    plan,
-    profiles,
-    render,
-    rollback,
-    scan,
-    verify,
-    wheelhouse,
-)
+from remediate.cli.commands import ENTRIES, Entry, entries_for
 from remediate.errors import ExitCode, RemediateError
-
-app = typer.Typer(
-    name="remediate",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 in agreement or done, 1 failed, 2 usage, 3 differences remain, 4 could not tell or not "
-    "doable here.",
-)
-app.command(short_help="Show what differs, and the changes that would close the gap.")(plan.plan)
-app.command(short_help="Make a plan's changes, each journalled and read back.")(apply.apply)
-app.command(short_help="Compare with the profile again, one line a finding.")(verify.verify)
-app.command(short_help="Undo a run: everything as it was before.")(rollback.rollback)
-app.command(short_help="Keep a run that would else be undone.")(confirm.confirm)
-app.command(short_help="Look through many scripts and notebooks.")(scan.scan)
-app.add_typer(render.app, name="render", short_help="Write files from the templates.")
-app.command(short_help="List known vulnerabilities and regressions of the versions.")(advisories.advisories)
-app.command(short_help="List the runs of all folders.")(rollback.history)
-app.add_typer(facts.app, name="facts", short_help="Show what is installed, set and laid out; import reports.")
-app.command(short_help="Show a saved plan again.")(plan.show)
-app.command(short_help="Say what a finding's code means.")(explain.explain)
-app.add_typer(profiles.app, name="profiles")
-app.add_typer(profiles.app, name="profile", hidden=True)
-app.command(short_help="Collect a profile's files for a host without network.")(wheelhouse.wheelhouse)
-app.command(short_help="Walk through the incident on a simulated A100.")(demo.demo)
-app.command("gpu-boot", hidden=True)(gpu_boot.gpu_boot)
 
 
 def _print_version(wanted: bool) -> None:
@@ -62,7 +21,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
@@ -82,12 +40,36 @@ def _options(
     """
 
 
+def make_app(entries: Iterable[Entry] = ENTRIES) -> typer.Typer:
+    """The command line with these commands."""
+    app = typer.Typer(
+        name="remediate",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="Exit codes: 0 in agreement or done, 1 failed, 2 usage, 3 differences remain, 4 could not tell or not "
+        "doable here.",
+    )
+    app.callback()(_options)
+    for entry in entries:
+        entry.register(app)
+    return app
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """`app`: all commands, built when somebody asks for it."""
+    if name == "app":
+        return make_app()
+    raise AttributeError(name)
+
+
 def main() -> None:
     """Run the command line; every error that a person can act on ends as one message and its exit code."""
     # A command lives for a moment and makes little garbage; the default threshold costs a plan 10 ms of 120.
     gc.set_threshold(100_000)
     try:
-        app()
+        make_app(entries_for(sys.argv[1:]))()
     except RemediateError as error:
         from remediate.cli.console import print_error
 

@@ -216,7 +216,7 @@ def _finish_interrupted(console: Console, store: Store, yes: bool) -> None:
     result = finish_run(run, store=store, events=StepPrinter(console, "setting"))
     if result.failure is not None:
         print_error(result.failure)
-        raise typer.Exit(ExitCode.FAILED)
+        raise typer.Exit(result.failure.exit_code)
     console.text(f"Run {run.id} is finished.", style="bold")
     if result.confirm_by:
         raise typer.Exit(settle(console, store, run.id, ExitCode.OK, may_ask=not yes))

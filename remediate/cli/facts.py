@@ -42,6 +42,7 @@ def facts(
     json: options.JsonOption = False,
     output: OutputOption = None,
     sample: options.SampleOption = 0.0,
+    check_files: options.CheckFilesOption = False,
     state_dir: options.StateOption = None,
 ) -> None:
     """Show what is installed, how the GPUs are set and how the script is laid out.
@@ -53,10 +54,13 @@ def facts(
     if context.invoked_subcommand is not None:
         _refuse_options(context)
         return
+    from msgspec.structs import replace
+
     from remediate.cli.session import get_facts
 
     scripts, gpus = tuple(script or ()), tuple(gpu or ())
     target = options.Target(folder, python, scripts, requirements, gpus, board, options.names(only), state_dir, sample)
+    target = replace(target, check_files=check_files)
     observed = get_facts(target)
     if redact:
         import platform
@@ -84,7 +88,7 @@ def _refuse_options(context: typer.Context) -> None:
             )
 
 
-@app.command("import")
+@app.command("import", short_help="Make facts from what nvidia-smi, pip or torch printed.")
 def import_(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Outputs in any mixture; - for standard input.")

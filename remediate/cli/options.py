@@ -73,6 +73,10 @@ SampleOption = Annotated[
         show_default=False,
     ),
 ]
+CheckFilesOption = Annotated[
+    bool,
+    typer.Option("--check-files", help="Compare installed files with the record of their installation; takes seconds."),
+]
 InstallerOption = Annotated[
     str | None,
     typer.Option("--installer", metavar="pip|uv", help="What installs packages. Default: pip.", show_default=False),
@@ -99,6 +103,7 @@ class Target(msgspec.Struct, frozen=True):
     state_dir: Path | None = None
     sample_s: float = 0.0
     install: InstallOptions = InstallOptions()
+    check_files: bool = False
 
 
 def install_options(installer: str | None, *, prune: bool, smoke: bool) -> InstallOptions:

@@ -68,7 +68,7 @@ def _report(console: Console, found: Run, result: RollbackResult) -> int:
     for change_id in result.left:
         console.item("!", "magenta", titles[change_id])
     if result.failure is not None:
-        return ExitCode.FAILED
+        return result.failure.exit_code
     return ExitCode.UNKNOWN if result.needs_root else ExitCode.OK
 
 

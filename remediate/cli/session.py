@@ -31,12 +31,19 @@ def get_facts(target: Target, document: Path | None = None) -> Facts:
             state_dir=target.state_dir,
             sample_s=target.sample_s,
             install=target.install,
+            check_files=target.check_files,
         )
     if target.sample_s:
         raise UsageError(
             "`--sample` can't be used with `--facts`",
             cause="recorded facts stand still; a sample is taken where they are recorded",
             hint="take it there with `remediate facts --sample SECONDS -o FILE`",
+        )
+    if target.check_files:
+        raise UsageError(
+            "`--check-files` can't be used with `--facts`",
+            cause="the files are on the host that the facts were recorded on",
+            hint="check them there with `remediate facts --check-files -o FILE`",
         )
     from remediate.documents import decode_facts, read_document
 

@@ -28,6 +28,7 @@ def verify(
     smoke: Annotated[bool, typer.Option("--smoke", help="Also try the environment out with a tiny model.")] = False,
     json: options.JsonOption = False,
     sample: options.SampleOption = 0.0,
+    check_files: options.CheckFilesOption = False,
     state_dir: options.StateOption = None,
 ) -> None:
     """Compare the host with the profile again, one line a finding.
@@ -48,6 +49,7 @@ def verify(
 
     scripts, gpus = tuple(script or ()), tuple(gpu or ())
     target = options.Target(folder, python, scripts, requirements, gpus, board, options.names(only), state_dir, sample)
+    target = replace(target, check_files=check_files)
     if facts is None:
         warn_of_unsettled(Store(state_dir))
     if smoke and facts is not None:

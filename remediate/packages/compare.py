@@ -13,7 +13,6 @@ from remediate.packages.names import contains
 from remediate.packages.pins import Blocker, PlannedPin, find_blockers, plan_pins
 from remediate.packages.wanted import RequirementsPlan, plan_requirements
 from remediate.profile.schema import Profile
-from remediate.reports import NOT_IN_REPORT
 
 SUBJECT = "packages"
 
@@ -72,6 +71,8 @@ def _judge(facts: PackagesFacts, pin: PlannedPin) -> tuple[Outcome, str, str]:
         reason = facts.target_unknown.reason if facts.target_unknown else "no interpreter was found"
         return Outcome.UNKNOWN, f"{pin.name}: {reason}", ""
     if not pin.is_known:
+        from remediate.reports import NOT_IN_REPORT
+
         return Outcome.UNKNOWN, f"{pin.name}: {NOT_IN_REPORT.reason}", str(NOT_IN_REPORT)
     found = facts.installed(pin.name)
     if found is None:

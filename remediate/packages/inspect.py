@@ -12,7 +12,7 @@ import msgspec
 from remediate.model import Reading, Unknown, UnknownKind
 from remediate.packages.facts import DistributionFacts, MetadataProblem, ProblemKind, TorchBuild
 from remediate.packages.metadata import parse_direct_url, read_header, runtime_requirements
-from remediate.packages.modules import Listing, find_torn
+from remediate.packages.modules import Listing, find_mixed, find_torn
 from remediate.packages.names import canonical
 
 _TORCH_ASSIGNMENT = re.compile(
@@ -29,10 +29,12 @@ class Inventory(msgspec.Struct):
     Attributes:
         distributions: sorted by name; the first on the search path where there are several.
         problems: sorted by path.
+        torch_build: None when torch is not there or has no `version.py`.
     """
 
     distributions: tuple[DistributionFacts, ...] = ()
     problems: tuple[MetadataProblem, ...] = ()
+    torch_build: TorchBuild | None = None
 
 
 class _Collected(msgspec.Struct):
@@ -48,12 +50,16 @@ def read_distributions(search_path: Iterable[str]) -> Inventory:
     all of them. Where the metadata has no version, that of the folder's name stands in.
     """
     collected = _Collected()
-    for folder in dict.fromkeys(map(os.path.realpath, search_path)):
+    folders = tuple(dict.fromkeys(map(os.path.realpath, search_path)))
+    for folder in folders:
         _read_folder(folder, collected)
+    build = read_torch_build(folders)
     collected.problems += find_torn(collected.listings, collected.found)
+    collected.problems += find_mixed(build, collected.found.get("torch"))
     return Inventory(
         tuple(collected.found[name] for name in sorted(collected.found)),
         tuple(sorted(collected.problems, key=lambda problem: problem.path)),
+        build,
     )
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from remediate.model import Unknown
 from remediate.packages.facts import DistributionFacts, PackagesFacts, ProblemKind, TargetFacts
-from remediate.packages.lockfile import Lock, LockEntry, render_entries
 from remediate.packages.pins import PlannedPin
-from remediate.packages.smoke import Smoke
 from remediate.profile.schema import InstallSource
 from remediate.subject import Settings
+
+if TYPE_CHECKING:
+    from remediate.packages.lockfile import Lock, LockEntry
 
 CONSTRAINTS = "constraints.txt"
 LOCKED = "locked.txt"
@@ -36,6 +38,18 @@ class Installed(msgspec.Struct, frozen=True):
     version: str
     direct_url: str | None = None
     is_editable: bool = False
+
+
+class Smoke(msgspec.Struct, frozen=True):
+    """What is tried beside importing, generating and going through numpy.
+
+    Attributes:
+        device_map: load with `device_map="auto"`, which needs accelerate.
+        compile: compile the forward pass and compare it with eager.
+    """
+
+    device_map: bool = False
+    compile: bool = False
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -126,7 +140,7 @@ def plan_install(
     tool = installer_command(facts, target)
     moving = [pin for pin in pins.values() if pin.needs_install]
     discard = _discarded(facts, pins)
-    locked = render_entries(locked_entries(lock, pins), with_notes=False) if lock and moving else ""
+    locked = _render_locked(lock, pins) if lock and moving else ""
     argv = (
         *_command(tool, "install", target),
         *source_options(sources, settings, folder),
@@ -153,6 +167,13 @@ def plan_install(
         needed_bytes=needed_bytes,
         smoke=smoke,
     )
+
+
+def _render_locked(lock: Lock, pins: Mapping[str, PlannedPin]) -> str:
+    # Most plans find nothing to install and never look at a lock.
+    from remediate.packages.lockfile import render_entries
+
+    return render_entries(locked_entries(lock, pins), with_notes=False)
 
 
 def locked_entries(lock: Lock, pins: Mapping[str, PlannedPin]) -> tuple[LockEntry, ...]:

@@ -11,12 +11,11 @@ import msgspec
 
 from remediate.model import ChangeItem, Withheld
 from remediate.packages.facts import PackagesFacts, TargetFacts
-from remediate.packages.install import SPACE_FACTOR, Install, locked_entries, plan_install, prunable
+from remediate.packages.install import SPACE_FACTOR, Install, Smoke, locked_entries, plan_install, prunable
 from remediate.packages.lockfile import Lock, find_lock, read_lock
 from remediate.packages.names import is_same_version
 from remediate.packages.pins import PlannedPin
 from remediate.packages.requirements import RequirementsError
-from remediate.packages.smoke import Smoke
 from remediate.profile.schema import Profile
 from remediate.subject import Situation
 from remediate.units import gigabytes

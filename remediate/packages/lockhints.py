@@ -28,10 +28,10 @@ _ADD: Mapping[str, tuple[str, ...]] = {
 _TAKES_NO_PINS = ("pylock.toml", "conda-lock.yml")
 
 
-def withhold_locks(facts: PackagesFacts, pins: Mapping[str, PlannedPin], *, is_moving: bool) -> tuple[Withheld, ...]:
-    """One for each such file, when the plan moves something that they may hold."""
+def withhold_locks(facts: PackagesFacts, pins: Mapping[str, PlannedPin]) -> tuple[Withheld, ...]:
+    """One for each such file, for a plan that moves something that they may hold."""
     judged = [f"{pin.name}=={pin.planned}" for pin in pins.values() if pin.is_judged]
-    if not is_moving or not judged:
+    if not judged:
         return ()
     is_edited = any(file.kind is FileKind.PYPROJECT for file in facts.requirements)
     return tuple(

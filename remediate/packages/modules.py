@@ -53,14 +53,13 @@ def find_torn(listings: Iterable[Listing], found: Mapping[str, DistributionFacts
                 yield MetadataProblem(ProblemKind.EMPTY, name, distribution.metadata_path, detail)
 
 
-def find_mixed(build: TorchBuild | None, torch: DistributionFacts | None) -> MetadataProblem | None:
+def find_mixed(build: TorchBuild | None, torch: DistributionFacts | None) -> Iterator[MetadataProblem]:
     """Whether `torch/version.py` says another version than the metadata."""
     if build is None or torch is None or not isinstance(build.version, str) or not isinstance(torch.version, str):
-        return None
-    if torch.is_editable or is_same_version(build.version, torch.version):
-        return None
-    detail = f"`torch/version.py` says {build.version}, the metadata {torch.version}"
-    return MetadataProblem(ProblemKind.MIXED, "torch", torch.metadata_path, detail)
+        return
+    if not torch.is_editable and not is_same_version(build.version, torch.version):
+        detail = f"`torch/version.py` says {build.version}, the metadata {torch.version}"
+        yield MetadataProblem(ProblemKind.MIXED, "torch", torch.metadata_path, detail)
 
 
 def _is_empty(distribution: DistributionFacts, module: str, listing: Listing) -> bool:

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from remediate.model import Choice, Reading, Unknown, UnknownKind
 from remediate.packages.facts import PackagesFacts, TargetFacts
-from remediate.packages.inspect import Inventory, read_distributions, read_torch_build
-from remediate.packages.modules import find_mixed
+from remediate.packages.inspect import Inventory, read_distributions
 from remediate.packages.sources import Sources, read_sources
 from remediate.packages.target import Probe, find_interpreter, finish_probe, start_probe, tool_python
 
@@ -57,13 +56,11 @@ def observe_packages(
 def _assemble(target: TargetFacts, inventory: Inventory, sources: Sources) -> PackagesFacts:
     found = next((item.version for item in inventory.distributions if item.name == "pip"), None)
     pip: Reading[str] = found if found is not None else Unknown(UnknownKind.NOT_SUPPORTED, "the target has no pip")
-    build = read_torch_build(target.search_path)
-    mixed = find_mixed(build, next((item for item in inventory.distributions if item.name == "torch"), None))
     return PackagesFacts(
         target=target,
         distributions=inventory.distributions,
-        problems=(*inventory.problems, *((mixed,) if mixed is not None else ())),
-        torch_build=build,
+        problems=inventory.problems,
+        torch_build=inventory.torch_build,
         requirements=sources.files,
         other_sources=sources.other,
         pip=pip,

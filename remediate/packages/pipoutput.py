@@ -19,6 +19,11 @@ _HINTS = (
     ),
     ("ResolutionImpossible", "two of the pins, or a constraint of pip's own configuration, exclude each other"),
     ("hash", "a hash does not fit the file that the index gave"),
+    (
+        "does not support python",
+        "the environment has no pip of its own, and this program's is too new for it: run `python -m ensurepip` in the "
+        "environment, or add `--installer uv`",
+    ),
     ("Permission denied", "run it as the owner of that environment"),
     ("Temporary failure in name resolution", "the package index was not reached; check the network"),
     ("Max retries exceeded", "the package index was not reached; check the network"),

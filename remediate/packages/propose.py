@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from remediate.files import diff, plan_edit
 from remediate.model import Artifact, Change, ChangeItem, Finding, Risk, Withheld
 from remediate.packages.facts import ListingFacts, PackagesFacts, RequirementsFileFacts, TargetFacts
 from remediate.packages.install import Install
-from remediate.packages.intent import Intent, plan_intent
-from remediate.packages.lockhints import withhold_locks
 from remediate.packages.metadata import without_credentials
 from remediate.packages.pins import Blocker, PlannedPin, find_blockers, plan_pins
 from remediate.packages.wanted import FilePlan, RequirementsPlan, plan_requirements
 from remediate.subject import Proposal, Situation
+
+if TYPE_CHECKING:
+    from remediate.packages.intent import Intent
 
 _SUBJECT = "packages"
 
@@ -33,7 +35,7 @@ def propose_packages(facts: PackagesFacts, situation: Situation, findings: Itera
             *held_edits,
             *held_installs,
             *_withhold_remedies(facts, situation, pins, findings),
-            *withhold_locks(facts, pins, is_moving=bool(edits or installs)),
+            *(_withhold_locks(facts, pins) if edits or installs else ()),
         ),
         artifacts=_artifacts(facts, situation, pins, requirements, blockers),
     )
@@ -97,8 +99,10 @@ def _propose_install(
     moving = {name: pin for name, pin in pins.items() if pin.needs_install}
     if facts.listing is not None and moving:
         return [], [_withhold_listed(facts.listing, moving)]
-    if facts.target is None:
+    if facts.target is None or not (moving or situation.facts.request.install.prune):
         return [], []
+    from remediate.packages.intent import plan_intent
+
     intent = plan_intent(facts, facts.target, pins, situation)
     held = list(intent.withheld)
     if not moving and not intent.install.prune:
@@ -138,6 +142,12 @@ def _withhold_listed(listing: ListingFacts, moving: Mapping[str, PlannedPin]) ->
         "run `remediate plan` in that environment, or the command below",
         (shlex.join(("python", "-m", "pip", "install", *wanted)),),
     )
+
+
+def _withhold_locks(facts: PackagesFacts, pins: Mapping[str, PlannedPin]) -> tuple[Withheld, ...]:
+    from remediate.packages.lockhints import withhold_locks
+
+    return withhold_locks(facts, pins)
 
 
 def _install(

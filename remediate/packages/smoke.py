@@ -15,6 +15,7 @@ import msgspec
 from remediate.effects import Completed, Runner
 from remediate.errors import ApplyError
 from remediate.model import Finding, Outcome
+from remediate.packages.install import Smoke
 from remediate.resources import data_folder
 from remediate.subject import Context
 
@@ -23,18 +24,6 @@ TIMEOUT_S = 600.0
 _MARKER = "remediate-smoke:"
 _MAX_LINES = 3
 _DIVERTING = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP")
-
-
-class Smoke(msgspec.Struct, frozen=True):
-    """What is tried beside importing, generating and going through numpy.
-
-    Attributes:
-        device_map: load with `device_map="auto"`, which needs accelerate.
-        compile: compile the forward pass and compare it with eager.
-    """
-
-    device_map: bool = False
-    compile: bool = False
 
 
 class Step(msgspec.Struct, frozen=True):

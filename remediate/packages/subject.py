@@ -48,6 +48,12 @@ class PackagesSubject:
         facts, choices = observe_packages(
             Path(request.folder), request.python, request.requirements, probe, request.install.installer
         )
+        if request.check_files:
+            from msgspec.structs import replace
+
+            from remediate.packages.intact import find_changed
+
+            facts = replace(facts, problems=(*facts.problems, *find_changed(facts.distributions)))
         return Observed(facts, choices)
 
     def explanations(self) -> Mapping[str, Explanation]:

@@ -197,6 +197,8 @@ class Ignore(msgspec.Struct, frozen=True):
 
     line: int
     codes: tuple[str, ...]
+    reason: str = ""
+    """What stands behind it."""
 
 
 class CellLines(msgspec.Struct, frozen=True):

@@ -13,6 +13,16 @@ from remediate.profile.schema import Profile
 from remediate.script.facts import ScriptFacts
 from remediate.subject import Begun, Context, Ledger, Observed, Proposal, Settings, Situation
 
+_SLOW_TOKENIZERS = frozenset(
+    ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "T5Tokenizer", "MT5Tokenizer", "XLNetTokenizer")
+)
+"""Classes of transformers 4 that read a `tokenizer.model` through sentencepiece (models/*/tokenization_*.py)."""
+
+
+def _is_slow(loader: str) -> bool:
+    """Whether a dotted name is `from_pretrained` of one of them."""
+    return loader.removesuffix(".from_pretrained").rpartition(".")[2] in _SLOW_TOKENIZERS
+
 
 class ScriptSubject:
     """How inference scripts are laid out. Holds no state; the rules are loaded when a script is there to judge."""
@@ -49,7 +59,9 @@ class ScriptSubject:
         return describe_scripts(facts.sections[self.name], facts.request.folder)
 
     def announce(self, facts: Facts, profile: Profile) -> Mapping[str, str]:
-        """`script:needs_accelerate`: the first script that has a device map, or gets one where accelerate is pinned."""
+        """`script:needs_accelerate`: the first script that has a device map, or gets one where accelerate is pinned;
+        `script:needs_sentencepiece`: the first that loads a tokenizer which reads `tokenizer.model` by itself.
+        """
         section: ScriptFacts = facts.sections[self.name]
         if not section.files:
             return {}
@@ -58,7 +70,9 @@ class ScriptSubject:
 
         wish = profile.script if "accelerate" in profile.packages else type(profile.script)()
         needing = [file.path for file in section.files if needs_device_map(file, Wanted(wish, {}))]
-        return {"script:needs_accelerate": needing[0]} if needing else {}
+        slow = [file.path for file in section.files if any(_is_slow(site.what) for site in file.tokenizers)]
+        announced = {"script:needs_accelerate": needing[:1], "script:needs_sentencepiece": slow[:1]}
+        return {key: paths[0] for key, paths in announced.items() if paths}
 
     def compare(self, situation: Situation) -> Sequence[Finding]:
         """The findings of every rule, by file and line."""

@@ -181,7 +181,12 @@ def test_a_damaged_settings_file_is_refused(content: bytes) -> None:
         decode_settings(content, "gpu.json")
 
 
-WORDS = st.text(st.characters(exclude_characters="\x00"), max_size=12)
+TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=("Cs",)), max_size=12)
+RAW = (
+    st.binary(max_size=12).filter(lambda raw: b"\0" not in raw).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
+)
+WORDS = TEXT | RAW
+"""What an argument can be: bytes without NUL, which Python decodes in this way."""
 
 
 @pytest.mark.property

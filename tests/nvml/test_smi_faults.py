@@ -12,7 +12,7 @@ from gpu.support import Recorder, context_for
 from nvml import smi_texts as texts
 from nvml.mock_board import Fault
 from nvml.programs import NAMES
-from nvml.scene import BEFORE, UUID, Scene, set_scene, two_boards
+from nvml.scene import AFTER, BEFORE, UUID, Scene, set_scene, two_boards
 
 from remediate.errors import ApplyError, NeedsRootError
 from remediate.gpu import effects, watched
@@ -176,6 +176,16 @@ def test_a_value_that_can_not_be_read_back_does_not_count(
     assert "could not be read back" in ended.err
     assert "done: persistence mode" in ended.out
     assert no_traceback(ended)
+
+
+def test_rights_that_are_gone_when_it_is_undone(set_up: SetUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = set_up()
+    assert stage.run(monkeypatch, *APPLY).code == 0
+    stage.board.write_text(stage.board.read_text("utf-8").replace("-1 root 0 1\n", ""), "utf-8")
+    undone = stage.run(monkeypatch, "rollback", "--yes")
+    assert undone.code == NOT_HERE
+    assert "does not have permission" in undone.err
+    assert stage.settings() == AFTER
 
 
 def test_a_board_that_is_lost_half_way(set_up: SetUp, monkeypatch: pytest.MonkeyPatch) -> None:

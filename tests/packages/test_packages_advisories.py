@@ -79,8 +79,10 @@ def test_ranges(name: str, version: str, number: str, is_affected: bool) -> None
 def test_the_reports_claim_is_marked_and_not_counted() -> None:
     (claim,) = [found for found in known_of("torch", "2.2.0") if found.kind is Kind.CLAIM]
     assert (claim.id, claim.sure) == ("incident-cuda-reinit", Sure.UNVERIFIED)
-    summary = findings_of(facts_of(dist("torch", "2.2.0")), profile_of())["PKG020:torch"].summary
-    assert "claimed and not verified: CUDA driver re-initialisation bug" in summary
+    finding = findings_of(facts_of(dist("torch", "2.2.0")), profile_of())["PKG020:torch"]
+    assert f"{len(ids('torch', '2.2.0'))} published vulnerabilities" in finding.summary
+    assert "1 claim that could not be verified" in finding.summary
+    assert "re-initialisation bug, as the incident report says (unverified)" in finding.evidence[-1]
     assert ids("torch", "2.2.0") < ids("torch", "2.1.2")
 
 

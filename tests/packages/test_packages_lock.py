@@ -9,39 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from packages.local_index import Index, serve, write_wheels
-from packages.packages_sandbox import make_venv, pip, site, tree
+from packages.local_index import Index, serve
+from packages.packages_target import STANDINS, Target, lay_lock, profile, whole
 
 from remediate.demo.wheels import Standin, build_wheels
-from remediate.effects import sha256
 from remediate.errors import ApplyError, UsageError
-from remediate.model import SCHEMA_VERSION, Facts, Host, InstallOptions, Request, State
+from remediate.model import State
 from remediate.packages.install import Install
 from remediate.packages.lockfile import LockEntry, find_lock, lock_name, read_lock, render_lock
 from remediate.packages.locking import LockRequest, make_lock, own_platform, own_python
-from remediate.packages.observe import observe_packages
-from remediate.packages.subject import PackagesSubject
 from remediate.packages.wheelhouse import collect
 from remediate.profile.load import ResolvedProfile
-from remediate.profile.schema import InstallSource, Pin, Profile
-from remediate.subject import Context, Proposal, Settings, Situation
-
-STANDINS = (
-    Standin("torch", "2.2.0", ("filelock",), cuda="12.1", local="cu121"),
-    Standin("torch", "2.1.2", ("filelock", "triton==2.1.0"), cuda="12.1", local="cu121"),
-    Standin("triton", "2.1.0"),
-    Standin("filelock", "3.12.4"),
-    Standin("filelock", "3.20.0"),
-    Standin("numpy", "2.4.6"),
-    Standin("numpy", "1.26.4"),
-    Standin("sentencepiece", "0.2.3"),
-    Standin("flask", "3.0.0"),
-)
-PINS = {
-    "torch": Pin(version="2.1.2", cuda="12.1", reason="as the report says"),
-    "numpy": Pin(version="1.26.4", accept=">=1.23,<2", reason="torch is built against numpy 1"),
-    "sentencepiece": Pin(version="0.2.3", required=False),
-}
+from remediate.profile.schema import Pin
+from remediate.subject import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -78,25 +58,8 @@ def uv(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "bin" / "uv")
 
 
-def profile(index: Index, **pins: Pin) -> Profile:
-    return Profile(schema_version=1, name="p", packages={**PINS, **pins}, install=InstallSource(index_url=index.url))
-
-
 def lock(index: Index, folder: Path, *, uses_uv: bool = False) -> Path:
     return make_lock(LockRequest(profile(index), own_python(), own_platform(), folder, uses_uv)).path
-
-
-def lay_lock(index: Index, folder: Path) -> Path:
-    """What `lock` makes, without resolving: for tests of what is done with it."""
-    wanted = {"filelock": "3.20.0", "numpy": "1.26.4", "sentencepiece": "0.2.3", "torch": "2.1.2", "triton": "2.1.0"}
-    entries = []
-    for name, version in wanted.items():
-        content = index.files[name][f"{name}-{version}-py3-none-any.whl"]
-        entries.append(LockEntry(name, version, (f"sha256:{sha256(content)}",), size=len(content)))
-    folder.mkdir()
-    path = folder / lock_name("p", own_python(), *own_platform().split("_", 1))
-    path.write_bytes(render_lock(entries, []))
-    return path
 
 
 ENTRIES = (
@@ -170,56 +133,6 @@ def test_pins_that_the_index_lacks(index: Index, tmp_path: Path) -> None:
         make_lock(request)
     assert "2.1.9" in caught.value.cause
     assert list(tmp_path.iterdir()) == []
-
-
-def whole(venv: Path) -> dict[str, bytes]:
-    """All files, but for the lock file that uv leaves in an environment."""
-    return {name: content for name, content in tree(venv).items() if name != ".lock"}
-
-
-class Target:
-    """A target with the incident's versions from the local index, and the profile's lock."""
-
-    def __init__(self, tmp_path: Path, index: Index, **options: object) -> None:
-        self.index = index
-        self.folder = tmp_path / "sandbox"
-        self.folder.mkdir()
-        self.venv = make_venv(self.folder / ".venv")
-        wheels = write_wheels(index, tmp_path / "wheels")
-        pip(self.venv, wheels, "install", "torch==2.2.0", "numpy==2.4.6", "filelock==3.12.4", "flask", "--no-compile")
-        self.locks = tmp_path / "locks"
-        self.subject = PackagesSubject()
-        self.request = Request(
-            str(self.folder),
-            python=str(self.venv),
-            install=InstallOptions(**options),  # type: ignore[arg-type]
-        )
-        (tmp_path / "run").mkdir()
-        self.context = Context(tmp_path / "run", ".tmp", self.request)
-        self.settings = Settings()
-
-    def propose(self) -> Proposal:
-        installer = self.request.install.installer or "pip"
-        section, choices = observe_packages(self.folder, str(self.venv), None, None, installer)
-        host = Host("Linux", "x86_64", "boot", False)
-        facts = Facts(SCHEMA_VERSION, "0", "now", self.request, host, choices, {"packages": section})
-        situation = Situation(
-            facts, profile(self.index), self.settings, {"gpu:driver_version": "535.1"}, (str(self.locks / "p"),)
-        )
-        return self.subject.propose(situation, self.subject.compare(situation))
-
-    def install(self) -> Install:
-        operation = next(change for change in self.propose().changes if change.id == "packages:install").operation
-        assert isinstance(operation, Install)
-        return operation
-
-    def perform(self, install: Install) -> str:
-        self.prepared = self.subject.prepare(install, self.context)
-        return self.subject.perform(install, self.prepared, self.context).detail
-
-    def versions(self) -> dict[str, str]:
-        section, _ = observe_packages(self.folder, str(self.venv), None)
-        return {found.name: str(found.version) for found in section.distributions}
 
 
 @pytest.mark.slow
@@ -384,4 +297,3 @@ def test_a_full_disk_is_refused_before_anything_is_touched(
         host.subject.prepare(install, host.context)
     assert whole(host.venv) == before
     assert list(host.context.run_folder.iterdir()) == []
-    assert site(host.venv).is_dir()

@@ -13,8 +13,9 @@ from remediate.effects import Completed, run_process
 from remediate.errors import ApplyError
 from remediate.model import SCHEMA_VERSION, Facts, Host, Outcome, Request, Unknown, UnknownKind
 from remediate.packages.facts import PackagesFacts
+from remediate.packages.install import Smoke
 from remediate.packages.intent import smoke_of
-from remediate.packages.smoke import Smoke, judge_smoke, require_smoke, run_smoke
+from remediate.packages.smoke import judge_smoke, require_smoke, run_smoke
 from remediate.packages.trial import try_out
 from remediate.profile.load import load_profile
 from remediate.profile.schema import Profile

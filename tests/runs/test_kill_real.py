@@ -150,7 +150,8 @@ def test_a_refused_setting_stops_the_run_and_what_was_done_is_undone(
 
     monkeypatch.setattr(effects, "_runner", refusing)
     state = sandbox / ".state"
-    result = api.apply(api.plan(api.observe(sandbox, state_dir=state)), state_dir=state)
+    plan = api.plan(api.observe(sandbox, state_dir=state))
+    result = api.apply(plan, state_dir=state, allow_disruption=True)
     assert result.failure is not None
     assert "not supported" in result.failure.cause
     assert len(result.done) == CHANGES - 1

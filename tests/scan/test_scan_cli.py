@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ import pytest
 from script.notebooks import ASK, DEAD_COMPILE, IMPORTS, LOAD, code, notebook
 
 from remediate.cli import main
+from remediate.cli.scan_report import Counter
 
 INCIDENT = Path(__file__).parents[1] / "cases" / "incident"
 GOOD = (INCIDENT / "after.py").read_bytes()
@@ -185,3 +187,33 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
     output, errors = process.communicate(timeout=30)
     assert (process.returncode, output) == (130, b"")
     assert b"Traceback" not in errors
+
+
+def test_plan_and_apply_take_notebooks_too(tree: Path, run: Run) -> None:
+    before = (tree / "n.ipynb").read_bytes()
+    wanted = ("--only", "script", "--profile", "base")
+    assert "n.ipynb:cell 3:1" in run(*wanted, command="plan").stdout, "found in the folder"
+    assert run(*wanted, "--script", "n.ipynb", "--yes", command="apply").exit_code == 0
+    assert DEAD_COMPILE.encode() not in (tree / "n.ipynb").read_bytes()
+    assert run("--yes", command="rollback").exit_code == 0
+    assert (tree / "n.ipynb").read_bytes() == before
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([10.0, 10.01, 20.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    for stream, shown in (
+        (Terminal(), "\r\x1b[K1 of 3 files judged\r\x1b[K3 of 3 files judged\r\x1b[K"),
+        (io.StringIO(), ""),
+    ):
+        now = iter([10.0, 10.01, 20.0])
+        counter = Counter(stream)
+        for done in (1, 2, 3):
+            counter(done, 3, "judged")
+        counter.clear()
+        assert stream.getvalue() == shown

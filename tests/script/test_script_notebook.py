@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from remediate.script.reading.layout import read_layout
 from remediate.script.rules.base import Wanted
 from remediate.script.source import Edit, SourceError
 
+CASES = Path(__file__).parents[1] / "cases"
 WANTED = Wanted(INCIDENT_WISH, OLD)
 
 
@@ -40,6 +43,8 @@ def sources(raw: bytes) -> list[str]:
         ("model?", "0     "),
         ("?model", "0     "),
         ("!curl x \\\n  -o y\nz = 1", "0        \n      \nz = 1"),
+        ("pip install 'x>2' \\\n  y\nz = 1", "0" + " " * 18 + "\n   \nz = 1"),
+        ("pip = 3\npip (4)", "pip = 3\npip (4)"),
         ("x = (a\n  % b)", "x = (a\n  % b)"),
         ('t = """\n!not a command\n"""', 't = """\n!not a command\n"""'),
         ("q = 'is it?'  # really?", "q = 'is it?'  # really?"),
@@ -227,6 +232,50 @@ def test_an_edit_does_what_it_says_or_is_refused(case: tuple[bytes, Edit]) -> No
     # An edit that would take a separator with it is caught by the patch's gate; nothing else may come out differently.
     if "pass\n" not in source.text[edit.start : edit.end]:
         assert after == expected
+
+
+def statements(text: str) -> list[str]:
+    """The texts of the top-level statements, each with what stands above it."""
+    lines = text.splitlines(keepends=True)
+    ends = [statement.end_lineno or 0 for statement in ast.parse(text).body]
+    return ["".join(lines[begin:end]) for begin, end in itertools.pairwise([0, *ends])]
+
+
+SCRIPTS = [
+    "\n".join((IMPORTS, LOAD, DEAD_COMPILE, ASK)),
+    "\n".join((IMPORTS, LOAD.replace(', device_map="cuda"', ""), ASK)),
+    (CASES / "incident" / "before.py").read_text(),
+    "\n".join((IMPORTS, "torch.cuda._lazy_init()", LOAD.replace(", torch_dtype=torch.bfloat16", ""), ASK)),
+]
+
+
+@st.composite
+def split_scripts(draw: st.DrawFn) -> bytes:
+    """A script cut into cells between its statements, in any of the layouts that a notebook may have."""
+    parts = statements(draw(st.sampled_from(SCRIPTS)))
+    cells, cell = [], ""
+    for part in parts:
+        cell += part
+        if draw(st.booleans()):
+            cells.append(cell if draw(st.booleans()) else cell.removesuffix("\n"))
+            cells += draw(st.sampled_from([[], [""], ["!nvidia-smi"], ["# nothing\n"], ["%%bash\nls '"]]))
+            cell = ""
+    cells.append(cell)
+    raw = notebook(*(code(text, as_list=draw(st.booleans())) for text in cells))
+    layout: dict[str, Any] = {"indent": draw(st.sampled_from([None, 1, 4])), "ensure_ascii": draw(st.booleans())}
+    return json.dumps(json.loads(raw), **layout).encode() + draw(st.sampled_from([b"", b"\n", b"\r\n"]))
+
+
+@given(split_scripts())
+@settings(max_examples=60, deadline=None)
+@pytest.mark.property
+def test_a_notebook_is_patched_as_its_code_would_be(raw: bytes) -> None:
+    made = patch("a.ipynb", raw, WANTED)
+    assert outside(made.content) == outside(raw)
+    assert patch("a.ipynb", made.content, WANTED).content == made.content
+    plain = patch("a.py", decode_notebook(raw).text.encode(), WANTED)
+    assert [code for code, _ in made.fixes] == [code for code, _ in plain.fixes]
+    assert decode_notebook(made.content).text == plain.content.decode()
 
 
 @given(st.binary(max_size=80) | st.text(max_size=80).map(str.encode))

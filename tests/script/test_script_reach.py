@@ -260,6 +260,14 @@ ONCE = {
         for name in ("small", "large"):
             print(run(name))
         """,
+    "a loop over models through two functions": """
+        def load(path):
+            return AutoModelForCausalLM.from_pretrained(path)
+        def run(name):
+            return load(f"org/{name}").generate()
+        for name in ("small", "large"):
+            print(run(name))
+        """,
     "one process for each GPU": """
         import torch.multiprocessing as mp
         def work(rank):

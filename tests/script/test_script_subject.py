@@ -224,12 +224,21 @@ def test_facts_of_another_host_or_time_change_nothing(sandbox: Path, is_there: b
 def test_accelerate_is_asked_for_where_a_device_map_is_or_will_be(sandbox: Path) -> None:
     path = str(sandbox / "infer.py")
     facts = observe(sandbox)
-    assert SUBJECT.announce(facts, PROFILE) == {"script:needs_accelerate": path}
-    assert SUBJECT.announce(facts, msgspec.structs.replace(PROFILE, packages={})) == {}
+    without = msgspec.structs.replace(PROFILE, packages={})
+    assert SUBJECT.announce(facts, PROFILE)["script:needs_accelerate"] == path
+    assert "script:needs_accelerate" not in SUBJECT.announce(facts, without)
     (sandbox / "infer.py").write_bytes((INCIDENT / "after.py").read_bytes())
-    assert SUBJECT.announce(observe(sandbox), msgspec.structs.replace(PROFILE, packages={})) == {
-        "script:needs_accelerate": path
-    }
+    assert SUBJECT.announce(observe(sandbox), without)["script:needs_accelerate"] == path
+
+
+@pytest.mark.parametrize(("tokenizer", "is_slow"), [("LlamaTokenizer", True), ("AutoTokenizer", False)])
+def test_sentencepiece_is_asked_for_where_a_tokenizer_reads_through_it(
+    sandbox: Path, tokenizer: str, is_slow: bool
+) -> None:
+    script = sandbox / "infer.py"
+    script.write_text(script.read_text().replace("LlamaTokenizer", tokenizer))
+    announced = SUBJECT.announce(observe(sandbox), PROFILE)
+    assert announced.get("script:needs_sentencepiece") == (str(script) if is_slow else None)
 
 
 def test_the_facts_are_described(sandbox: Path) -> None:

@@ -11,8 +11,8 @@ from remediate.packages.pins import PlannedPin
 from remediate.profile.schema import Profile
 
 _SUBJECT = "packages"
-_NAMED = 3
-"""How many are named in a line; `remediate advisories` lists them all."""
+_NAMED = {Kind.VULNERABILITY: 2, Kind.REGRESSION: 1, Kind.CLAIM: 1}
+"""How many of a kind are named; `remediate advisories` lists them all."""
 
 
 def find_known(facts: PackagesFacts, pins: Mapping[str, PlannedPin]) -> Iterator[Finding]:
@@ -32,10 +32,10 @@ def find_known(facts: PackagesFacts, pins: Mapping[str, PlannedPin]) -> Iterator
             _SUBJECT,
             name,
             Outcome.DIFFERS,
-            f"{name} {version}: {count(known) if stays else summarise(known)}",
+            f"{name} {version}: {count(known)}",
             observed=version,
             wanted=leaves_behind(known),
-            evidence=() if stays else tuple(map(describe, known[:_NAMED])),
+            evidence=() if stays else tuple(map(describe, _named(known))),
             is_advice=True,
         )
 
@@ -87,9 +87,16 @@ def summarise(known: tuple[Advisory, ...]) -> str:
 
 def describe(advisory: Advisory) -> str:
     """One line: number, effect, fixed version, how sure it is."""
+    if advisory.kind is Kind.CLAIM:
+        return f"{advisory.id}: {advisory.effect} ({advisory.sure})"
     fixed = f"fixed in {advisory.fixed}" if advisory.fixed else "no fixed version is known"
     sure = "" if advisory.sure in (Sure.ADVISORY, Sure.TESTED) else f"; {advisory.sure}"
     return f"{advisory.id}: {advisory.effect} ({fixed}{sure})"
+
+
+def _named(known: tuple[Advisory, ...]) -> Iterator[Advisory]:
+    for kind, most in _NAMED.items():
+        yield from [advisory for advisory in known if advisory.kind is kind][:most]
 
 
 def leaves_behind(known: tuple[Advisory, ...]) -> str:

@@ -13,11 +13,15 @@ from collections.abc import Iterator
 PYTHON_CELL_MAGICS = frozenset(("time", "timeit", "capture", "prun", "memit", "mprun"))
 """Cell magics whose body is Python for the notebook's own process; any other one gives the cell to something else."""
 
+_OWN = re.compile(r"[%!?]|\b(?:pip3?|conda|mamba|micromamba|uv)[ \t]")
 _CELL_MAGIC = re.compile(r"(?:[ \t]*\n)*%%(\w+)[^\n]*")
-_LINE = re.compile(r"[ \t]*(?:[%!?].*|[^\n#'\"]*\?\??[ \t]*)$")
+_AUTOMAGIC = r"(?:pip3?|conda|mamba|micromamba|uv)[ \t]+[a-z]"
+"""Package managers are often called without their `%`, which IPython adds by itself. Two words in a row: no Python."""
+
+_LINE = re.compile(rf"[ \t]*(?:[%!?].*|{_AUTOMAGIC}.*|[^\n#'\"]*\?\??[ \t]*)$", re.DOTALL)
 _ASSIGNED = re.compile(r"([ \t]*[\w.,* \t\[\]]+=[ \t]*)([%!].*)$")
 _TIMED = re.compile(r"([ \t]*)%time[ \t](?=[ \t]*\S)")
-_SHELL = re.compile(r"[ \t]*[%!?](?:\\\n|[^\n])*")
+_SHELL = re.compile(rf"[ \t]*(?:[%!?]|{_AUTOMAGIC})(?:\\\n|[^\n])*")
 _LEXEME = re.compile(
     r"#[^\n]*|('''|\"\"\")|'(?:[^'\\\n]|\\.)*'?|\"(?:[^\"\\\n]|\\.)*\"?|[([{]|[)\]}]|\\\n|\n", re.DOTALL
 )
@@ -25,7 +29,7 @@ _LEXEME = re.compile(
 
 def mask(source: str) -> str | None:
     """A cell's source as Python of the same length; None where the whole cell is something else (`%%bash`)."""
-    if not re.search(r"[%!?]", source):
+    if not _OWN.search(source):
         return source
     magic = _CELL_MAGIC.match(source)
     if magic is not None:

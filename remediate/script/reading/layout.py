@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import re
@@ -15,7 +16,10 @@ from remediate.script.reading.reach import Reach
 from remediate.script.reading.tracks import Tracks
 from remediate.script.source import Source, SourceError, decode
 
-_IGNORE = re.compile(r"#\s*remediate:\s*ignore(?:\[([^\]]*)\])?")
+MAX_PLACES = 400
+"""Loads, runs, guards and clearings in one file; the real script with most of them has some dozens."""
+
+_IGNORE = re.compile(r"#\s*remediate:\s*ignore(?:\[([^\]]*)\])?([^#\r\n]*)")
 
 
 def read_layout(path: str, raw: bytes) -> tuple[FileFacts, Module | None]:
@@ -49,8 +53,19 @@ def _decode(path: str, raw: bytes) -> Source:
     return source
 
 
+def _places(module: Module) -> int:
+    """How many expressions there are that each cost a look at the rest of the file."""
+    names = ("no_grad", "inference_mode", "empty_cache", "collect", "generate", "Thread", "pipeline")
+    attributes = sum(node.attr in names for node in module.every(ast.Attribute))
+    variables = sum(node.value in surroundings.ALLOCATOR_VARIABLES for node in module.every(ast.Constant))
+    return attributes + variables + sum(node.id in names for node in module.every(ast.Name))
+
+
 def _describe(path: str, digest: str, module: Module) -> FileFacts:
     tracks = Tracks(module)
+    if len(tracks.loads) + _places(module) > MAX_PLACES:
+        problem = f"it has more than {MAX_PLACES} places that matter, which nobody wrote by hand"
+        return FileFacts(path=path, sha256=digest, size=len(module.source.raw), problem=problem)
     reach = Reach(module)
     reader = LoadReader(module, tracks, reach)
     loads = reader.read()
@@ -105,5 +120,5 @@ def _ignores(text: str) -> tuple[Ignore, ...]:
         match = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
         if match:
             codes = tuple(code.strip() for code in (match[1] or "").split(",") if code.strip())
-            found.append(Ignore(token.start[0], codes))
+            found.append(Ignore(token.start[0], codes, match[2].strip()))
     return tuple(found)

@@ -13,6 +13,9 @@ from remediate.script.reading.values import assigned_values, device_of
 
 _QUANTISED = ("load_in_8bit", "load_in_4bit", "quantization_config", "gguf_file")
 _QUANTISED_NAME = re.compile(r"gptq|awq|gguf|bnb|[-_](4|8)bit|int[48]", re.IGNORECASE)
+_MAX_CALLERS = 4
+"""Calls followed from a load to the loop over the models that it loads."""
+
 _CASTS = {"half": "half()", "bfloat16": "bfloat16()", "float": "float()"}
 _CAUSAL = re.compile(r"\w*(ForCausalLM|LMHeadModel)")
 _GENERATING = ("generate", "chat", "stream_chat")
@@ -151,21 +154,24 @@ class LoadReader:
         return where if loop is None else Where(Scope.ONCE, f"once for each model of the loop at line {loop.lineno}")
 
     def _loop_over_models(self, call: ast.Call, model: ast.expr) -> ast.For | None:
-        """The loop whose variable names the model, around the load or around the one call of its function."""
-        names = self._names_behind(model)
-        for loop in self._loops_around(call):
-            if names & _names_in(loop.target):
-                return loop
-        function = self._module.function_of(call)
-        if function is None or not names & {argument.arg for argument in function.args.args}:
-            return None
-        for outer in self._module.calls:
-            if isinstance(outer.func, ast.Name) and outer.func.id == function.name:
-                given = {name for value in (*outer.args, *outer.keywords) for name in _names_in(value)}
-                found = next((loop for loop in self._loops_around(outer) if given & _names_in(loop.target)), None)
-                if found is not None:
-                    return found
+        """The loop whose variable names the model, around the load or around the calls that lead to it."""
+        waiting: list[tuple[ast.AST, set[str], int]] = [(call, self._names_behind(model), 0)]
+        while waiting:
+            node, names, depth = waiting.pop()
+            found = next((loop for loop in self._loops_around(node) if names & _names_in(loop.target)), None)
+            if found is not None:
+                return found
+            function = self._module.function_of(node)
+            if depth < _MAX_CALLERS and function and names & {argument.arg for argument in function.args.args}:
+                waiting += [(outer, self._names_given(outer), depth + 1) for outer in self._calls_of(function.name)]
         return None
+
+    def _calls_of(self, name: str) -> list[ast.Call]:
+        return [call for call in self._module.calls if isinstance(call.func, ast.Name) and call.func.id == name]
+
+    def _names_given(self, call: ast.Call) -> set[str]:
+        values = [*call.args, *(argument.value for argument in call.keywords)]
+        return set().union(*(self._names_behind(value) for value in values))
 
     def _names_behind(self, node: ast.expr) -> set[str]:
         """The names in an expression, and in what they were assigned."""

@@ -115,8 +115,15 @@ class Module:
 
     def call_at(self, start: int, end: int) -> ast.Call | None:
         """The call with exactly that span."""
-        line = self.source.line_of(start)
-        return next((call for call in self.calls if call.lineno == line and self.span(call) == (start, end)), None)
+        on_line = self._calls_by_line.get(self.source.line_of(start), ())
+        return next((call for call in on_line if self.span(call) == (start, end)), None)
+
+    @cached_property
+    def _calls_by_line(self) -> dict[int, list[ast.Call]]:
+        found: dict[int, list[ast.Call]] = {}
+        for call in self.calls:
+            found.setdefault(call.lineno, []).append(call)
+        return found
 
     def resolve(self, node: ast.AST) -> str:
         """Dotted name behind an expression after imports and aliases; empty when it is not certain."""

@@ -7,6 +7,7 @@ called once. What counts is whether that function is reached from a handler or a
 from __future__ import annotations
 
 import ast
+from functools import cached_property
 
 import msgspec
 
@@ -145,9 +146,15 @@ class Reach:
         special = self._started_or_forward(function, name)
         if special is not None:
             return special
-        if not called and self._generates(function) and function.name not in ("main", "run", "cli"):
+        is_entry = function.name in ("main", "run", "cli") or self._is_dispatched
+        if not called and self._generates(function) and not is_entry:
             return Where(Scope.PER_CALL, f"in `{name}`, which also generates")
         return Where(Scope.UNKNOWN, f"in `{name}`, which this file does not call at start")
+
+    @cached_property
+    def _is_dispatched(self) -> bool:
+        """The program calls its functions by names that it is given: `globals()[task](...)`."""
+        return bool(self._calls_by_name.get("globals"))
 
     def _started_or_forward(self, function: Function, name: str) -> Where | None:
         mapped = next((node for node in self._references(function) if entries.is_mapped(self._module, node)), None)

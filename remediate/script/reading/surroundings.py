@@ -99,7 +99,7 @@ def training_notes(module: Module) -> tuple[Note, ...]:
 
 
 def benchmark_sign(module: Module, path: str) -> str:
-    """What makes a file a benchmark: its name, a function's, or a library for it; empty for other files.
+    """What makes a file a benchmark or a test: its name, a function's, or a library for it; empty for other files.
 
     Timing alone does not: many programs report how long an answer took.
     """
@@ -109,7 +109,9 @@ def benchmark_sign(module: Module, path: str) -> str:
     for function in module.functions:
         if "bench" in function.name.lower():
             return f"function `{function.name}`"
-    libraries = ("timeit", "pyperf", "torch.utils.benchmark")
+    if name.startswith("test_") and any(function.name.startswith("test") for function in module.functions):
+        return f"its name is `{name}`"
+    libraries = ("timeit", "pyperf", "torch.utils.benchmark", "pytest", "unittest")
     return next((f"imports {found}" for found, _ in imported_modules(module) if found in libraries), "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 from remediate.model import Explanation, Outcome
@@ -18,6 +19,7 @@ _WHY = (
     "a reload costs seconds each time (2.4 to 2.6 s for 7 billion bfloat16 weights on an H200) and doubles the memory"
 )
 _CHECK = "one process; every argument is constant; nothing else runs before it or is bound by it"
+_GENERATING_CLASS = re.compile(r"ConditionalGeneration|Seq2Seq|LMHead|Vision2Seq|ImageTextToText|For\w*LM\b")
 _HEAD_LENGTH = 60
 _BY_HAND = "load it once at module level or in the server's start hook, and pass it to the function"
 
@@ -41,6 +43,7 @@ def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
                 observed=str(load.scope),
                 wanted="once",
                 reason=wanted.why("load", _WHY),
+                is_advice=not _may_generate(load),
                 end_line=load.end_line,
             )
         elif load.scope is Scope.UNKNOWN:
@@ -54,6 +57,12 @@ def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
             )
         else:
             yield Verdict(load.line, Outcome.SAME, f"loads the model once, {load.because}", str(load.scope), "once")
+
+
+def _may_generate(load: Load) -> bool:
+    """Encoders and other parts of pipelines are small, and not what the rule is about."""
+    is_general = load.loader.removesuffix(".from_pretrained").endswith((".AutoModel", "AutoPeftModel"))
+    return load.is_causal_lm or load.kind != "model" or is_general or bool(_GENERATING_CLASS.search(load.loader))
 
 
 def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]:

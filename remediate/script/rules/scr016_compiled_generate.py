@@ -10,6 +10,10 @@ from remediate.script.facts import CompileSite, FileFacts
 from remediate.script.reading.module import Module
 from remediate.script.rules.base import Fix, Held, Rule, Safety, Verdict, Wanted
 
+STATIC_CACHE = (4, 48)
+"""transformers whose `generate` compiles by itself with a static cache on CUDA (absent in 4.46.3, present in 4.48.3);
+4.36.2 raises ValueError for `cache_implementation`."""
+
 _WHY = "generate is a Python loop: it breaks into many graphs, and raises with `fullgraph=True`"
 
 
@@ -44,14 +48,21 @@ def fix(file: FileFacts, module: Module, wanted: Wanted) -> Iterable[Fix | Held]
         forward = f"{model}.forward = {site.text.replace(site.target, f'{model}.forward', 1)}"
         is_plain = statement is not None and module.text(statement) == f"{site.target} = {site.text}"
         if statement is None or not is_plain or not edits.stands_alone(module, statement):
-            by_hand = f"compile `{model}.forward`, and give `generate` a static cache"
+            by_hand = f"compile `{model}.forward`{_with_static_cache(wanted)}"
             yield Held(
                 site.line, "compile the forward pass", "the result has a name of its own", by_hand, site.end_line
             )
             continue
-        doubt = "the first call then costs seconds, and pays off with a static cache only"
+        doubt = f"the first call then costs seconds, and it pays off with shapes that stay{_with_static_cache(wanted)}"
         made = edits.replace_node(module, statement, forward)
         yield Fix(site.line, made, f"`{site.text}`", f"`{forward}`", _WHY, site.end_line, Safety.UNSAFE, doubt)
+
+
+def _with_static_cache(wanted: Wanted) -> str:
+    """How to keep shapes fixed; only where the planned transformers has it."""
+    version = wanted.version("transformers")
+    has_it = version is not None and version >= STATIC_CACHE
+    return ', and give `generate` `cache_implementation="static"`' if has_it else ""
 
 
 RULE = Rule(
