@@ -437,3 +437,27 @@ def test_a_setting_that_will_not_last_says_so() -> None:
 def test_gpus_that_can_not_be_counted_are_not_called_absent() -> None:
     (found,) = judge(GpuFacts("580.1", "13.580.1", "13.0", unknown_for(4)), FULL, False)
     assert "no permission" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("code", "because", "command"),
+    [
+        (18, "the driver was updated while it was loaded", ("sudo", "modprobe", "-r", "nvidia_uvm")),
+        (9, "load it with `modprobe nvidia`", ("sudo", "modprobe", "nvidia")),
+    ],
+)
+def test_a_driver_that_does_not_answer_comes_with_the_hosts_commands(
+    code: int, because: str, command: tuple[str, ...]
+) -> None:
+    reason = unknown_for(code)
+    (found,) = judge(GpuFacts(reason, reason, reason, reason), FULL, False)
+    assert found.because.startswith(because)
+    assert found.commands[0][: len(command)] == command
+    (quiet,) = judge(GpuFacts(reason, reason, reason, reason), GpuWish(), False)
+    assert quiet.because == "", "a profile without wishes leaves nothing out"
+
+
+def test_a_lost_board_is_left_out_with_what_to_look_at() -> None:
+    (found,) = judge(alter(shipped_facts(), devices=(Device(0, lost=unknown_for(15)),)), FULL, False)
+    assert found.because == "read the kernel log, then restart the machine"
+    assert found.commands == (("journalctl", "-k", "-g", "NVRM|Xid"),)
