@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,14 +30,15 @@ BEFORE = ("torch==2.2.0", "transformers==4.38.0")
 REPORT = ("torch==2.1.2", "transformers==4.36.2")
 PROFILE = ("--profile", "incident-a100")
 SHOWN_FOLDER = "/srv/sandbox"
-LONGEST = 70
+LONGEST = 160
 
 
 class Walk:
     """Runs commands in the sandbox, and keeps what they printed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: str) -> None:
         self.folder = folder
+        self.python = python
         self.record: list[str] = []
         self.failures: list[str] = []
         self.environment = clean_environment(pip_settings(run_process))
@@ -54,15 +55,22 @@ class Walk:
         lines = [] if is_quiet else self.anonymous(output).rstrip().splitlines()
         if len(lines) > LONGEST:
             lines = [*lines[: LONGEST // 2], "[...]", *lines[-LONGEST // 2 :]]
-        shown = self.anonymous(" ".join(argv)).replace("python -m remediate", "remediate")
+        shown = self.anonymous(shlex.join(argv)).replace("python -m remediate", "remediate")
         self.record += [f"## {title}", "", "```", f"$ {shown}", *lines, "```", ""]
         self.record += [f"Exit code {done.returncode}, {seconds:.0f} s.", ""]
         return done.stdout
 
     def anonymous(self, text: str) -> str:
         """Without this machine's paths."""
-        text = text.replace(str(self.folder), SHOWN_FOLDER).replace(sys.executable, "python")
-        return re.sub(r"\S*/(profiles/locks/)", r"\1", text)
+        for real, shown in (
+            (str(self.folder), SHOWN_FOLDER),
+            (f" --state-dir {self.folder.parent / 'state'}", ""),
+            (sys.executable, "python"),
+            (self.python, "python3.11"),
+            (f"{data_folder('templates')}/", "templates/"),
+        ):
+            text = text.replace(real, shown)
+        return "\n".join(line.rstrip() for line in text.splitlines())
 
     def remediate(self, title: str, *words: str, expected: int = 0) -> str:
         state = ("--state-dir", str(self.folder.parent / "state"))
@@ -138,7 +146,7 @@ def main() -> int:
     if shutil.disk_usage(base).free < NEEDED_BYTES:
         print(f"error: `{base}` has less than {NEEDED_BYTES // 10**9} GB free", file=sys.stderr)
         return 1
-    sandbox = Walk(base / "sandbox")
+    sandbox = Walk(base / "sandbox", arguments.python)
     try:
         walk(sandbox, arguments.python)
         plain(sandbox, arguments.python)

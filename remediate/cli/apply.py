@@ -125,7 +125,8 @@ def _run(
     from remediate.cli.report import print_noticed, print_plan
     from remediate.cli.session import check_code
     from remediate.cli.steps import StepPrinter
-    from remediate.runs.execute import apply_plan, noticed_now
+    from remediate.runs.consent import noticed_now
+    from remediate.runs.execute import apply_plan
 
     chosen = [change for change in made.changes if not only or change.subject in only]
     if not chosen:

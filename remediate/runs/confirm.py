@@ -7,14 +7,16 @@ first change.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from remediate.effects import start_detached
-from remediate.errors import UnconfirmedRunError, UsageError
+from remediate.errors import RemediateError, UnconfirmedRunError, UsageError
 from remediate.runs.journal import Confirmation, EntryKind, Run, RunStatus, load_run
 from remediate.runs.store import Store
 
@@ -40,6 +42,28 @@ def await_confirmation(run: Run) -> None:
     """Note in the journal that the run's changes are over and until when it can be confirmed."""
     deadline = datetime.now(UTC) + timedelta(seconds=run.confirm_within_s or 0)
     run.append(EntryKind.AWAIT, deadline=deadline.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+@contextlib.contextmanager
+def watched(run: Run, store: Store) -> Iterator[None]:
+    """A watcher beside the changes, where the run wants to be confirmed. It is there before the first change."""
+    if run.confirm_within_s is None:
+        yield
+        return
+    try:
+        descriptor = None if is_watched(run.folder) else start_watcher(run, store)
+    except RemediateError:
+        # Nothing was changed by a run that has just begun; one that is being finished stays interrupted.
+        if not any(entry.kind is EntryKind.INTENT for entry in run.entries):
+            run.append(EntryKind.END)
+            run.append(EntryKind.UNDO_END, detail="nothing was changed")
+        raise
+    try:
+        yield
+        await_confirmation(run)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def confirm_run(store: Store, run_id: str | None = None) -> Run:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from remediate.errors import DisruptionError, InterruptedRunError, RemediateError, StalePlanError
+from remediate.errors import InterruptedRunError, RemediateError, StalePlanError
 from remediate.model import Change, Facts, Performed, Plan, State
 from remediate.observation import observe, read_boot_id
 from remediate.planner import moved_facts
 from remediate.registry import subject_named
-from remediate.runs.confirm import await_confirmation, is_watched, refuse_unconfirmed, start_watcher
+from remediate.runs.confirm import refuse_unconfirmed, watched
+from remediate.runs.consent import refuse_disruption
 from remediate.runs.events import Events, Silent
 from remediate.runs.journal import ChangeStatus, EntryKind, Run, RunStatus, load_run, start_run
 from remediate.runs.store import Store
@@ -106,7 +106,7 @@ def apply_plan(
         if not allow_disruption:
             refuse_disruption(allowed, facts)
         run = start_run(store.create_run(), plan, tuple(change.id for change in allowed), confirm_within_s)
-        with _watched(run, store):
+        with watched(run, store):
             progress = _perform_all(run, allowed, store, rights, events or Silent())
     return ApplyResult(
         run_id=run.id,
@@ -128,7 +128,7 @@ def finish_run(run: Run, *, store: Store, events: Events | None = None, is_root:
     rights = os.geteuid() == 0 if is_root is None else is_root
     with store.lock():
         pending = [change for change in run.changes if run.change_status(change.id) is not ChangeStatus.DONE]
-        with _watched(run, store):
+        with watched(run, store):
             progress = _perform_all(run, pending, store, rights, events or Silent())
     return ApplyResult(
         run_id=run.id,
@@ -137,28 +137,6 @@ def finish_run(run: Run, *, store: Store, events: Events | None = None, is_root:
         failure=progress.failure,
         confirm_by=run.deadline,
     )
-
-
-@contextlib.contextmanager
-def _watched(run: Run, store: Store) -> Iterator[None]:
-    """A watcher beside the changes, where the run wants to be confirmed. It is there before the first change."""
-    if run.confirm_within_s is None:
-        yield
-        return
-    try:
-        descriptor = None if is_watched(run.folder) else start_watcher(run, store)
-    except RemediateError:
-        # Nothing was changed by a run that has just begun; one that is being finished stays interrupted.
-        if not any(entry.kind is EntryKind.INTENT for entry in run.entries):
-            run.append(EntryKind.END)
-            run.append(EntryKind.UNDO_END, detail="nothing was changed")
-        raise
-    try:
-        yield
-        await_confirmation(run)
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 def interrupted_run(store: Store) -> Run | None:
@@ -192,32 +170,6 @@ def refuse_stale(changes: Iterable[Change], facts: Facts) -> None:
     moved = moved_facts(tuple(changes), facts)
     if moved:
         raise StalePlanError(moved)
-
-
-def refuse_disruption(changes: Iterable[Change], facts: Facts) -> None:
-    """Raise `DisruptionError` when somebody, by these facts, notices one of the changes."""
-    noticed = affected_by(changes, facts)
-    if noticed:
-        affected = tuple(dict.fromkeys(line for lines in noticed.values() for line in lines))
-        raise DisruptionError(tuple(noticed), affected)
-
-
-def noticed_now(
-    plan: Plan, changes: Iterable[Change], store: Store, settings: Settings | None = None
-) -> tuple[str, ...]:
-    """Who notices one of the changes as the host is now, to be shown before somebody agrees.
-
-    Raises:
-        ObserveError: the host can't be read any more.
-    """
-    facts = observe(plan.request, settings, store.ledger(read_boot_id()))
-    return tuple(dict.fromkeys(line for lines in affected_by(changes, facts).values() for line in lines))
-
-
-def affected_by(changes: Iterable[Change], facts: Facts) -> dict[str, tuple[str, ...]]:
-    """Title of each change that somebody notices, and who."""
-    found = ((change, subject_named(change.subject).affected(change.operation, facts)) for change in changes)
-    return {change.title: tuple(lines) for change, lines in found if lines}
 
 
 def make_context(run_folder: Path, plan: Plan, rights: bool, events: Events) -> Context:

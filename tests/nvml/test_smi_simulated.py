@@ -14,6 +14,7 @@ from nvml.programs import NAMES, install
 from remediate.effects import run_process
 from remediate.gpu.board import SimulatedSmi, shipped_boards
 from remediate.gpu.facts import GpuFacts
+from remediate.gpu.numbers import VGPU_GUEST
 
 COMMANDS = [
     ("-pm", "1"),
@@ -50,6 +51,14 @@ def filled_in(command: tuple[str, ...], facts: GpuFacts) -> list[str]:
     return ["-i", str(device.uuid), *(values.get(word, word) for word in command)]
 
 
+def is_told(facts: GpuFacts) -> bool:
+    """Whether nvidia-smi reads a limit, or is told that there is none. It asks by fields, and what these answer on
+    laptops and on a GB10, whose limit no getter tells, was never seen.
+    """
+    device = facts.devices[0]
+    return isinstance(device.power.limit_w, float) or device.virtualization == VGPU_GUEST
+
+
 @pytest.mark.parametrize("program", NAMES)
 @pytest.mark.parametrize("root", [True, False], ids=["root", "user"])
 @pytest.mark.parametrize("name", [PERSISTENT, *shipped_boards()])
@@ -57,6 +66,8 @@ def test_the_simulated_board_answers_alike(name: str, root: bool, program: str, 
     facts = facts_of(name)
     folder = install(program, tmp_path / "bin")
     for command in COMMANDS:
+        if command[0] == "-pl" and not is_told(facts):
+            continue
         board = mock_board.write_board(tmp_path / "mock.board", facts, root=root)
         arguments = filled_in(command, facts)
         place = write_board(tmp_path, facts, root=root)

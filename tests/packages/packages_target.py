@@ -29,9 +29,11 @@ STANDINS = (
     Standin("filelock", "3.20.0"),
     Standin("numpy", "2.4.6"),
     Standin("numpy", "1.26.4"),
+    Standin("numpy", "1.25.0"),
     Standin("sentencepiece", "0.2.3"),
     Standin("flask", "3.0.0"),
 )
+BEFORE = ("torch==2.2.0", "numpy==2.4.6", "filelock==3.12.4", "flask")
 PINS = {
     "torch": Pin(version="2.1.2", cuda="12.1", reason="as the report says"),
     "numpy": Pin(version="1.26.4", accept=">=1.23,<2", reason="torch is built against numpy 1"),
@@ -65,7 +67,14 @@ class Target:
     """A target with the incident's versions from the local index, and the profile's lock."""
 
     def __init__(
-        self, tmp_path: Path, index: Index, *, make: tuple[str, ...] = (), installer: str = "", prune: bool = False
+        self,
+        tmp_path: Path,
+        index: Index,
+        *,
+        make: tuple[str, ...] = (),
+        installer: str = "",
+        prune: bool = False,
+        before: tuple[str, ...] = BEFORE,
     ) -> None:
         self.index = index
         self.folder = tmp_path / "sandbox"
@@ -73,7 +82,7 @@ class Target:
         self.venv = self.folder / ".venv"
         subprocess.run([*(make or (sys.executable, "-m", "venv", "--without-pip")), str(self.venv)], check=True)
         wheels = write_wheels(index, tmp_path / "wheels")
-        self._fill(wheels)
+        self._fill(wheels, before)
         self.locks = tmp_path / "locks"
         self.subject = PackagesSubject()
         self.request = Request(str(self.folder), python=str(self.venv), install=InstallOptions(installer, prune))
@@ -82,10 +91,9 @@ class Target:
         self.settings = Settings()
         self.pins: dict[str, Pin] = {}
 
-    def _fill(self, wheels: Path) -> None:
+    def _fill(self, wheels: Path, before: tuple[str, ...]) -> None:
         """By this Python's pip into the module folder, so that any target can be filled."""
         site = next((self.venv / "lib").glob("python3*/site-packages"))
-        before = ("torch==2.2.0", "numpy==2.4.6", "filelock==3.12.4", "flask")
         options = ("--quiet", "--no-index", "--find-links", str(wheels), "--no-compile", "--no-warn-conflicts")
         subprocess.run([sys.executable, "-m", "pip", "install", *options, "--target", str(site), *before], check=True)
 

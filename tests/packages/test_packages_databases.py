@@ -41,7 +41,11 @@ RCE: dict[str, Any] = {
         },
     ],
 }
-IDNA_DOS: dict[str, Any] = {"id": "PYSEC-2024-60", "aliases": ["CVE-2024-3651"], "details": "A long input.\nIt takes long."}
+IDNA_DOS: dict[str, Any] = {
+    "id": "PYSEC-2024-60",
+    "aliases": ["CVE-2024-3651"],
+    "details": "A long input.\nIt takes long.",
+}
 Reply = tuple[int, Any]
 Replies = dict[str, Reply | Callable[[Any], Reply]]
 

@@ -182,6 +182,36 @@ def test_prune_removes_what_nothing_names_and_undo_brings_it_back(
     assert whole(host.venv) == before
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_a_locked_install_leaves_an_accepted_version(
+    installer: str, index: Index, uv: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(uv).parent), prepend=":")
+    lay_lock(index, tmp_path / "locks")
+    host = Target(tmp_path, index, installer=installer, before=("torch==2.2.0", "numpy==1.25.0"))
+    install = host.install()
+    assert install.constraints == ("numpy==1.25.0", "sentencepiece==0.2.3")
+    assert "numpy" not in install.locked
+    host.perform(install)
+    assert host.versions()["numpy"] == "1.25.0"
+    assert host.versions()["torch"] == "2.1.2"
+
+
+@pytest.mark.slow
+def test_prune_alone(index: Index, tmp_path: Path) -> None:
+    lay_lock(index, tmp_path / "locks")
+    host = Target(tmp_path, index, prune=True, before=("torch==2.1.2", "numpy==1.26.4", "flask"))
+    before = whole(host.venv)
+    change = next(change for change in host.propose().changes if change.id == "packages:install")
+    assert (change.before, change.after, change.codes) == ("flask 3.0.0", "flask removed", ("PKG033",))
+    install = host.install()
+    assert host.perform(install) == "removed flask 3.0.0"
+    assert host.propose().changes == ()
+    host.subject.undo(install, host.prepared, host.context)
+    assert whole(host.venv) == before
+
+
 def test_prune_needs_a_lock(index: Index, tmp_path: Path) -> None:
     host = Target(tmp_path, index, prune=True)
     assert host.install().prune == ()

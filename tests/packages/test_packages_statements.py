@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remediate.model import Choice, Unknown
 from remediate.packages.conda import add_to_conda, render_conda
@@ -286,3 +288,31 @@ def test_an_unreadable_list_is_unknown(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_bytes(b"\xff\xfe\xfa\n")
     (file,) = read_sources(tmp_path, None).files
     assert isinstance(file.content, Unknown)
+
+
+OTHERS = st.sampled_from(["flask>=2", "torchvision==0.17", "numpy-quaternion", "pytorch-lightning~=2.1", "x[torch]>=1"])
+GOVERNED = st.sampled_from(["torch", "Torch>=2", "transformers[torch] ~= 4.30", "numpy<2", "numpy==1.26.4"])
+
+
+@pytest.mark.property
+@given(st.lists(st.one_of(OTHERS, GOVERNED), max_size=8), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_pyproject_keeps_the_rest(items: list[str], newline: str, is_multiline: bool) -> None:
+    between = f",{newline}    " if is_multiline else ", "
+    listed = between.join(f'"{item}"' for item in items)
+    text = f'[project]{newline}name = "x"{newline}dependencies = [{listed}]  # mine{newline}'
+    rendered = pyproject(text).content.decode()
+    before, after = text.split('"'), rendered.split('"')
+    assert len(before) == len(after)
+    for one, other in zip(before, after, strict=True):
+        assert one == other or other.partition("==")[0].partition("[")[0].lower() in WANTED
+    assert pyproject(rendered).content.decode() == rendered
+
+
+@pytest.mark.property
+@given(st.lists(st.tuples(st.one_of(OTHERS, GOVERNED), st.sampled_from(["", "  # why", "   "])), max_size=8))
+def test_conda_keeps_the_rest(items: list[tuple[str, str]]) -> None:
+    text = "name: x\ndependencies:\n- python=3.11\n- pip:\n" + "".join(f"  - {item}{end}\n" for item, end in items)
+    rendered = render_conda(text.encode(), "environment.yml", WANTED).content.decode()
+    for one, other, (item, end) in zip(text.split("\n")[4:], rendered.split("\n")[4:], items, strict=False):
+        assert one == other or (other.startswith("  - ") and other.endswith(end.rstrip()) and item.lower()[0] in "tn")
+    assert render_conda(rendered.encode(), "environment.yml", WANTED).content.decode() == rendered

@@ -13,7 +13,7 @@ from remediate.model import Request
 from remediate.observation import observe
 from remediate.planner import make_plan
 from remediate.profile.load import load_profile
-from remediate.runs import execute
+from remediate.runs import confirm
 from remediate.runs.confirm import (
     confirm_run,
     explain_unsettled,
@@ -64,7 +64,7 @@ def _no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(run: Run, store: Store) -> None:
         assert [entry.kind for entry in run.entries] == [EntryKind.BEGIN], "started before the first change"
 
-    monkeypatch.setattr(execute, "start_watcher", start)
+    monkeypatch.setattr(confirm, "start_watcher", start)
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_nothing_is_changed_where_no_watcher_starts(
         raise ApplyError("no process")
 
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "start_watcher", refuse)
+        patch.setattr(confirm, "start_watcher", refuse)
         with pytest.raises(ApplyError, match="no process"):
             apply()
     assert contents(folder) == before

@@ -12,7 +12,8 @@ from remediate.model import Plan, Request
 from remediate.observation import observe
 from remediate.planner import make_plan
 from remediate.profile.load import load_profile
-from remediate.runs.execute import apply_plan, noticed_now
+from remediate.runs.consent import noticed_now
+from remediate.runs.execute import apply_plan
 from remediate.runs.store import Store
 
 SOMEBODY = ("GPU 0: 4242 python (alice), compute, 12288 MiB",)

@@ -211,7 +211,9 @@ def _lock(device: Device, hidden: Hidden, value: str, root: bool, domain: str) -
 
 def _reset_lock(device: Device, hidden: Hidden, root: bool, domain: str) -> Result:
     if not _can_lock(device, domain):
-        return _no_lock(device.pci_bus_id, domain)
+        name = "gpu" if domain == "GPU" else domain
+        line = f"Setting locked {name} clocks is not supported for GPU {device.pci_bus_id}."
+        return Result(0, (line, _WARNING))
     if not root:
         return _no_rights(device.pci_bus_id)
     return Result(0, (), _freed(device, hidden, domain), _with_lock(hidden, domain, ""))
@@ -237,7 +239,7 @@ def _freed(device: Device, hidden: Hidden, domain: str) -> Device:
 
 
 def _no_lock(gpu: Reading[str], domain: str) -> Result:
-    """For memory clocks nvidia-smi leaves the warning line out."""
+    """For memory clocks nvidia-smi leaves the warning line out, but not when they are reset."""
     line = f"Setting locked {domain} clocks is not supported for GPU {gpu}."
     return Result(0, (line, _WARNING) if domain == "GPU" else (line,))
 
