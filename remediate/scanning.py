@@ -122,7 +122,7 @@ def scan(
     found = find_files(named, base)
     judged = [
         *(unreadable(path, task.folder, f"the folder can't be listed: {why}") for path, why in found.unreadable),
-        *judge_all(found.files, task, jobs, watch),
+        *judge_all(found.files, task, jobs, watch, found.named),
     ]
     return Scan(
         task=task,

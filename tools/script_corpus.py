@@ -129,7 +129,8 @@ def judge(entry: dict[str, str], folder: Path, wanted: Wanted, diffs: Path | Non
         return msgspec.structs.replace(row, is_there=False)
     raw = path.read_bytes()
     try:
-        found = [(rule.code, verdict) for rule, verdict in verdicts_of(read_layout(str(path), raw)[0], wanted)]
+        file = read_layout(str(path), raw)[0]
+        found = [(rule.code, verdict) for rule, verdict in verdicts_of(file, wanted)]
         made = patch(str(path), raw, wanted)
     except Exception:  # noqa: BLE001 - a crash of any kind is what is looked for
         return msgspec.structs.replace(row, crash=traceback.format_exc().splitlines()[-1])
@@ -144,7 +145,7 @@ def judge(entry: dict[str, str], folder: Path, wanted: Wanted, diffs: Path | Non
     return msgspec.structs.replace(
         row,
         found=_codes(code for code, _ in differs),
-        alarms=_codes(code for code, verdict in differs if not verdict.is_advice),
+        alarms=_codes(code for code, verdict in differs if not (verdict.is_advice or file.benchmark)),
         patched=_patched(made, raw),
         withheld=_codes(code for code, _ in made.held),
     )

@@ -34,6 +34,7 @@ FORMS = {
     "bare csv": (f"--query-gpu={QUERY}", "--format=csv,nounits"),
 }
 FEWEST = {"text": 35, "xml": 35, "csv": 20, "bare csv": 20}
+"""Readings that a report of an H200 gives; a vGPU guest has far fewer."""
 # `-q` has no place for these, or asks for them by calls that the mock has not.
 NOT_SHOWN = ("/processes", "/smi", "/has_cap_sys_admin", "/persistence_daemon", "/platform")
 
@@ -73,7 +74,7 @@ def test_a_report_says_what_the_board_is(name: str, form: str, library: Path, tm
         if not same(value, is_so.get(path)) and not any(part in path for part in NOT_SHOWN)
     }
     assert wrong == {}
-    assert len(said) >= FEWEST[form]
+    assert len(said) >= (FEWEST[form] if name == "h200" else 10)
 
 
 @pytest.mark.parametrize("form", FORMS)

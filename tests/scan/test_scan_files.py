@@ -54,6 +54,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 def test_a_named_file_is_taken_whatever_it_is_called_and_once(tmp_path: Path) -> None:
     make(tmp_path, "serve", "a.py", "[x].py")
     (tmp_path / ".gitignore").write_text("*\n")
+    assert {Path(path).name for path in find_files(["a.py", "."], tmp_path).named} == {"a.py"}
     assert found(tmp_path, "serve", "a.py", "./a.py", "[x].py") == ["[x].py", "a.py", "serve"]
 
 

@@ -100,6 +100,14 @@ def test_what_cannot_be_opened_is_a_finding(tmp_path: Path) -> None:
     assert found["odd\\xff.py"].endswith("its name is not UTF-8")
 
 
+def test_a_large_file_is_told_where_it_was_named(tmp_path: Path) -> None:
+    path = tmp_path / "large.py"
+    path.write_bytes(INCIDENT + b"# x\n" * 70_000)
+    assert judge_all([str(path)], task(tmp_path)) == []
+    (item,) = judge_all([str(path)], task(tmp_path), named={str(path)})
+    assert "larger than 256 KiB" in item.spots[0].finding.summary
+
+
 def test_a_defect_is_a_finding_and_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> Judged:
         raise KeyError("oops")

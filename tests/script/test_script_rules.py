@@ -306,6 +306,11 @@ NOT_MOVED = {
     "launcher": ("import os\nrank = os.environ['LOCAL_RANK']\n" + UNPLACED, "", UNKNOWN),
     "moved by another name": (UNPLACED + "service.to('cuda')\n", "", UNKNOWN),
     "the CPU on purpose": (UNPLACED + 'model.to("cpu")\n', "", ADVICE),
+    "moved to and fro": (
+        UNPLACED + 'model.to("cuda")\nmodel.generate()\n\n\ndef unload():\n    model.to("cpu")\n',
+        "",
+        UNKNOWN,
+    ),
 }
 
 

@@ -72,6 +72,11 @@ def text(cell: str, _unit: bool = False) -> Reading[str]:
     return unknown_cell(cell) if is_token or not bare or bare != cell.strip() else bare
 
 
+def architecture(cell: str, _unit: bool = False) -> Reading[str]:
+    """A name; nvidia-smi prints `Unknown` where it is older than the board, as 535.261.03 is for Blackwell."""
+    return unknown_cell(cell) if _bare(cell).casefold() == "unknown" else text(cell)
+
+
 def watts(cell: str, needs_unit: bool) -> Reading[float]:
     """Power in W."""
     value = _number(cell, "W", needs_unit)

@@ -39,7 +39,7 @@ def _identity() -> tuple[Field, ...]:
         Field("name", cells.text, ("product name",), ("product_name",), ("name", "gpu_name")),
         Field("uuid", cells.uuid, ("gpu uuid",), ("uuid",), ("uuid", "gpu_uuid")),
         Field("pci_bus_id", cells.pci_bus_id, ("pci/bus id",), ("pci/pci_bus_id",), ("pci.bus_id", "gpu_bus_id")),
-        Field("architecture", cells.text, ("product architecture",), ("product_architecture",)),
+        Field("architecture", cells.architecture, ("product architecture",), ("product_architecture",)),
         Field("compute_capability", cells.version, csv=("compute_cap",)),
         Field(DEVICE_ID, cells.text, ("pci/device id",), ("pci/pci_device_id",), ("pci.device_id",)),
     )

@@ -146,7 +146,7 @@ class Reach:
         special = self._started_or_forward(function, name)
         if special is not None:
             return special
-        is_entry = function.name in ("main", "run", "cli") or self._is_dispatched
+        is_entry = function.name in ("main", "run", "cli") or function.name.startswith("test") or self._is_dispatched
         if not called and self._generates(function) and not is_entry:
             return Where(Scope.PER_CALL, f"in `{name}`, which also generates")
         return Where(Scope.UNKNOWN, f"in `{name}`, which this file does not call at start")

@@ -167,6 +167,8 @@ def device_of_load(file: FileFacts, load: Load) -> Device:
     devices = [placement.device for placement in load.placements]
     if not devices:
         return Device.NONE
+    if Device.CPU in devices and len(set(devices)) > 1 and not load.placements[-1].is_direct:
+        return Device.UNKNOWN  # moved to and fro, as a service does that unloads its model
     return devices[-1] if devices[-1] is not Device.MODEL else Device.UNKNOWN
 
 

@@ -22,10 +22,12 @@ class Found(msgspec.Struct):
 
     Attributes:
         files: absolute paths, sorted, each once.
+        named: those of them that were named themselves.
         unreadable: folders that could not be listed, with the reason.
     """
 
     files: tuple[str, ...] = ()
+    named: frozenset[str] = frozenset()
     unreadable: tuple[tuple[str, str], ...] = ()
 
 
@@ -42,6 +44,7 @@ def find_files(named: Iterable[str], folder: Path) -> Found:
         UsageError: there is no such file, and no file matches it as a pattern.
     """
     files: set[str] = set()
+    own_names: set[str] = set()
     unreadable: list[tuple[str, str]] = []
     for name in tuple(named) or (".",):
         path = Path(os.path.normpath(folder / name))
@@ -49,10 +52,10 @@ def find_files(named: Iterable[str], folder: Path) -> Found:
             own = ignores_above(path)
             files.update(_walk(str(path), Ignores().below(str(path)) if own is None else own, unreadable))
         elif path.exists() or path.is_symlink():
-            files.add(str(path))
+            own_names.add(str(path))
         else:
             files.update(_matching(str(path), name, unreadable))
-    return Found(tuple(sorted(files)), tuple(sorted(set(unreadable))))
+    return Found(tuple(sorted(files | own_names)), frozenset(own_names), tuple(sorted(set(unreadable))))
 
 
 def _matching(pattern: str, name: str, unreadable: list[tuple[str, str]]) -> Iterator[str]:

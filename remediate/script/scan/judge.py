@@ -10,7 +10,7 @@ import msgspec
 
 from remediate.model import SCHEMA_VERSION, Change, Facts, Finding, Host, Outcome, Request, Withheld
 from remediate.profile.schema import Profile
-from remediate.script.discover import MAX_NOTEBOOK_BYTES, is_candidate
+from remediate.script.discover import MAX_NOTEBOOK_BYTES, is_candidate, max_bytes
 from remediate.script.facts import FileFacts, ScriptFacts
 from remediate.subject import Settings, Situation
 
@@ -60,8 +60,12 @@ class Judged(msgspec.Struct, frozen=True):
     withheld: tuple[Withheld, ...] = ()
 
 
-def read_candidate(path: str) -> bytes | None:
+def read_candidate(path: str, *, is_named: bool = True) -> bytes | None:
     """A file's bytes when they may hold an inference script; None when they can't.
+
+    Args:
+        path: absolute.
+        is_named: the user named this very file. One that a search found may be too large to be a script.
 
     Raises:
         OSError: it can't be read, or is no regular file.
@@ -72,6 +76,8 @@ def read_candidate(path: str) -> bytes | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError("it is not a regular file")
+        if not is_named and status.st_size > max_bytes(path):
+            return None
         if status.st_size > MAX_NOTEBOOK_BYTES:
             raise ValueError(f"it is larger than {MAX_NOTEBOOK_BYTES // 1024 // 1024} MiB")
         raw = stream.readall()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_all_start_methods, get_context
@@ -35,18 +35,28 @@ class _Worker(msgspec.Struct):
 _WORKER = _Worker()
 
 
-def judge_all(paths: Sequence[str], task: Task, jobs: int | None = None, watch: Watcher | None = None) -> list[Judged]:
+def judge_all(
+    paths: Sequence[str],
+    task: Task,
+    jobs: int | None = None,
+    watch: Watcher | None = None,
+    named: Set[str] = frozenset(),
+) -> list[Judged]:
     """What was found in each file that may be a script, in the order of the names. The others leave no trace.
 
     Args:
+        paths: absolute.
+        task: what they are held against.
         jobs: processes at most; None takes the processors that this process may use.
+        watch: told how far it is.
+        named: the paths that the user named themselves.
     """
     judged: list[Judged] = []
     candidates: list[str] = []
     for number, path in enumerate(paths, start=1):
         if watch is not None:
             watch(number, len(paths), "looked at")
-        problem = _problem(path, candidates)
+        problem = _problem(path, candidates, is_named=path in named)
         if problem:
             judged.append(unreadable(path, task.folder, problem))
     processes = min(jobs or len(os.sched_getaffinity(0)), MAX_PROCESSES, len(candidates) // _FILES_AT_ONCE)
@@ -61,11 +71,11 @@ def judge_all(paths: Sequence[str], task: Task, jobs: int | None = None, watch: 
     return sorted(judged, key=lambda item: (item.name, item.path))
 
 
-def _problem(path: str, candidates: list[str]) -> str:
+def _problem(path: str, candidates: list[str], *, is_named: bool) -> str:
     """Add a file to the candidates, or say why it can't be one."""
     try:
         os.fsencode(path).decode()
-        if read_candidate(path) is not None:
+        if read_candidate(path, is_named=is_named) is not None:
             candidates.append(path)
     except UnicodeDecodeError:
         return "its name is not UTF-8"
