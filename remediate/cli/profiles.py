@@ -11,6 +11,7 @@ from remediate.cli import options, wheelhouse
 if TYPE_CHECKING:
     from remediate.cli.console import Console
     from remediate.profile.load import ResolvedProfile
+    from remediate.profile.schema import GpuFor
 
 app = typer.Typer(help="List, show, check and lock known-good profiles.", no_args_is_help=True)
 app.command("lock")(wheelhouse.lock)
@@ -86,6 +87,10 @@ def _print_profile(console: Console, loaded: ResolvedProfile) -> None:
                 console.item("=", "green", f"{path.removeprefix(origin)} = {_value(loaded, path)}")
         for topic, reason in why.items():
             console.labelled(f"why {topic}:", reason, indent=4)
+    if profile.gpu_for:
+        console.heading("For some GPUs, laid over the GPU wishes above")
+    for table in profile.gpu_for:
+        console.item("=", "green", _given(table))
     if profile.corrections:
         console.heading("Replaced from the incident report")
     for correction in profile.corrections:
@@ -99,6 +104,20 @@ def _print_profile(console: Console, loaded: ResolvedProfile) -> None:
         console.heading("Costs")
         for cost in costs:
             console.item("i", "cyan", cost)
+
+
+def _given(table: GpuFor) -> str:
+    """What a `[[gpu_for]]` table says: conditions first, then wishes."""
+    import json
+
+    import msgspec
+
+    nothing = msgspec.to_builtins(type(table)())
+    given = {key: value for key, value in msgspec.to_builtins(table).items() if value != nothing[key]}
+    conditions = [key for key in ("uuid", "pci", "name") if key in given]
+    rest = [key for key in given if key not in conditions]
+    words = [f"{key} = {json.dumps(given[key], ensure_ascii=False)}" for key in (*conditions, *rest)]
+    return ", ".join(words)
 
 
 def _print_resolved(console: Console, loaded: ResolvedProfile) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from remediate.gpu.commands import Setting, show_value
 from remediate.gpu.facts import Device, GpuFacts, Sample
+from remediate.gpu.host import BARE_HOST
 from remediate.gpu.reasons import describe as describe_reasons
 from remediate.model import Reading, Unknown
 from remediate.units import format_watts
@@ -16,6 +17,8 @@ def describe(facts: GpuFacts) -> Sequence[tuple[str, str]]:
     rows = [("driver", str(facts.driver_version))]
     if not isinstance(facts.driver_version, Unknown):
         rows.append(("CUDA of the driver", str(facts.cuda_driver_version)))
+    if isinstance(facts.platform, str) and facts.platform != BARE_HOST:
+        rows.append(("place", facts.platform))
     for device in facts.devices:
         rows += ((f"GPU {device.index} {label}", value) for label, value in _rows(device))
     return tuple(rows)

@@ -96,9 +96,7 @@ def _lost_device(device: Device, reason: Unknown, has_wish: bool) -> Judgement:
         Outcome.UNKNOWN,
         f"the device can't be read: {reason.reason}",
         is_advice=not has_wish,
-        because="read the kernel log, then restart the machine"
-        if has_wish
-        else "",
+        because="read the kernel log, then restart the machine" if has_wish else "",
         commands=(_READ_LOG,) if has_wish else (),
     )
 

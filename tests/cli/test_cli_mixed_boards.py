@@ -88,3 +88,15 @@ def test_every_command_names_its_gpu(run: Run) -> None:
     commands = text.split("Commands ")[1].split(" Left out")[0].split("nvidia-smi ")[1:]
     assert len(commands) == 7
     assert all(command.startswith("-i GPU-") for command in commands)
+
+
+def test_show_tells_what_is_wished_of_some_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "profile.toml").write_text(PROFILE)
+    monkeypatch.setattr(sys, "argv", ["remediate", "profiles", "show", str(tmp_path / "profile.toml")])
+    with pytest.raises(SystemExit):
+        main()
+    text = " ".join(capsys.readouterr().out.split())
+    assert 'name = ["NVIDIA L40S"], sm_clock_mhz = 1995, sm_clock_min_mhz = 1005' in text
+    assert 'pci = ["07:00.0"], power_limit_w = 350.0, compute_mode = "exclusive_process"' in text
