@@ -93,6 +93,8 @@ class Context(msgspec.Struct):
         runner: starts processes.
         is_root: whether administrator rights are there.
         progress: receives one line of text at a time while something long runs.
+        has_rebooted: the machine was restarted since the run, so that what does not outlive a boot is gone and no
+            edit by somebody.
     """
 
     run_folder: Path
@@ -101,6 +103,7 @@ class Context(msgspec.Struct):
     runner: Runner = run_process
     is_root: bool = False
     progress: Progress | None = None
+    has_rebooted: bool = False
 
 
 class Progress(Protocol):

@@ -43,7 +43,9 @@ def state(operation: Operation, context: Context) -> State:
         return State.UNKNOWN
     if is_same_value(operation.setting, present, operation.after):
         return State.AFTER
-    return State.BEFORE if is_same_value(operation.setting, present, operation.before) else State.OTHER
+    if is_same_value(operation.setting, present, operation.before) or context.has_rebooted:
+        return State.BEFORE
+    return State.OTHER
 
 
 def prepare(operation: Operation, context: Context) -> dict[str, str]:
@@ -77,6 +79,9 @@ def undo(operation: Operation, prepared: Any, context: Context) -> Performed:
         if is_same_value(operation.setting, present, before):
             return Performed(f"{_show(operation, before)} already", changed=False)
         if not is_same_value(operation.setting, present, operation.after):
+            if context.has_rebooted:
+                lost = f"lost with the restart; it is {_show(operation, present)} now, which is left"
+                return Performed(lost, changed=False)
             raise EditedSinceError(
                 f"{_name(operation)} was set to {_show(operation, present)} by somebody else after the run",
                 cause=f"the run left it at {_show(operation, operation.after)}; it is left as it is",

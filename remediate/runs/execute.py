@@ -105,7 +105,8 @@ def apply_plan(
             return ApplyResult(already=already, needs_root=needs_root)
         if not allow_disruption:
             refuse_disruption(allowed, facts)
-        run = start_run(store.create_run(), plan, tuple(change.id for change in allowed), confirm_within_s)
+        chosen = tuple(change.id for change in allowed)
+        run = start_run(store.create_run(), plan, chosen, read_boot_id(), confirm_within_s)
         with watched(run, store):
             progress = _perform_all(run, allowed, store, rights, events or Silent())
     return ApplyResult(

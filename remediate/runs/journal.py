@@ -13,7 +13,7 @@ import msgspec
 from remediate.documents import decode_plan, encode_plan, read_document
 from remediate.effects import read_bytes, sync_folder, write_file
 from remediate.errors import JournalError
-from remediate.model import Change, Plan
+from remediate.model import Change, Plan, Reading, Unknown
 from remediate.runs.store import JOURNAL_NAME
 
 PLAN_NAME = "plan.json"
@@ -43,6 +43,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         change: the change's id.
         selected: of `begin`: the ids that the run is for.
+        boot_id: of `begin`: the boot that the run belongs to; empty where that can't be told.
         confirm_within_s: of `begin`: the run is undone unless it is confirmed within so many seconds after its end.
         deadline: of `await confirmation`: until when, UTC, ISO 8601.
     """
@@ -54,6 +55,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     output: str = ""
     prepared: Any = None
     selected: tuple[str, ...] = ()
+    boot_id: str = ""
     confirm_within_s: float | None = None
     deadline: str = ""
 
@@ -125,6 +127,11 @@ class Run(msgspec.Struct):
     def confirm_within_s(self) -> float | None:
         """Seconds after its end within which the run wants to be confirmed; None where it was not asked for."""
         return self.entries[0].confirm_within_s if self.entries else None
+
+    def has_rebooted(self, boot_id: Reading[str]) -> bool:
+        """Whether the machine was restarted since the run began; False where that can't be told."""
+        began = self.entries[0].boot_id if self.entries else ""
+        return bool(began) and not isinstance(boot_id, Unknown) and began != boot_id
 
     @property
     def confirmation(self) -> Confirmation:
@@ -209,11 +216,18 @@ class Run(msgspec.Struct):
         self.entries.append(entry)
 
 
-def start_run(folder: Path, plan: Plan, selected: tuple[str, ...], confirm_within_s: float | None = None) -> Run:
+def start_run(
+    folder: Path,
+    plan: Plan,
+    selected: tuple[str, ...],
+    boot_id: Reading[str],
+    confirm_within_s: float | None = None,
+) -> Run:
     """Put the plan into a new run folder and begin its journal."""
     write_file(folder / PLAN_NAME, encode_plan(plan), mode=0o600)
     run = Run(folder, plan)
-    run.append(EntryKind.BEGIN, selected=selected, confirm_within_s=confirm_within_s)
+    boot = "" if isinstance(boot_id, Unknown) else boot_id
+    run.append(EntryKind.BEGIN, selected=selected, boot_id=boot, confirm_within_s=confirm_within_s)
     return run
 
 

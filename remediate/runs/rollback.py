@@ -86,6 +86,7 @@ def rollback_run(
         needs_root = tuple(change for change in chosen if change.needs_root and not rights)
         allowed = [change for change in chosen if rights or not change.needs_root]
         context = make_context(run.folder, run.plan, rights, events)
+        context.has_rebooted = run.has_rebooted(read_boot_id())
         _refuse_edited(run, allowed, context)
         undone, failure = _undo_all(run, allowed, store, context, events)
         left = tuple(change.id for change in pending if change.id not in undone)

@@ -52,6 +52,7 @@ def test_the_installed_wheel_finds_its_data(installed: Path) -> None:
     assert where.stdout.count(str(installed)) == 2
     listed = run(installed, "profiles", "list")
     assert listed.returncode == 0
+    assert run(installed, "advisories", "--profile", "incident-a100", "--state-dir", "none").returncode == 3
     assert {"current", "h200", "incident-a100"} <= {line.split()[0] for line in listed.stdout.splitlines()}
     planned = run(
         installed,

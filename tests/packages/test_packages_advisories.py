@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -134,6 +136,21 @@ def test_costs_of_the_incident_profile_come_from_the_data() -> None:
     assert f"leaves {len(here - there)} of {len(here)} behind where the driver is >=580" in costs[-1]
     assert all(number in costs[-1] for _, number in there)
     assert len(here) > 10 * len(here & there)
+
+
+def test_the_page_counts_as_the_data_does() -> None:
+    text = " ".join((Path(__file__).parents[2] / "docs" / "advisories.md").read_text().split())
+    torch, transformers = len(ids("torch", "2.1.2")), len(ids("transformers", "4.36.2"))
+    assert f"{torch} published vulnerabilities of torch 2.1.2 and {transformers} of transformers 4.36.2" in text
+    unverified = [
+        found
+        for name, version in (("torch", "2.1.2"), ("transformers", "4.36.2"))
+        for found in known_of(name, version)
+        if found.sure is Sure.UNVERIFIED
+    ]
+    assert f"({len(unverified)} of them not verified)" in text
+    left = next(line for line in costs_of(load_profile("incident-a100").profile) if "behind where" in line)
+    assert re.search(r"leaves (\d+ of \d+) behind", left)[1] in text  # type: ignore[index]
 
 
 def test_no_profile_counts_by_hand() -> None:

@@ -258,7 +258,7 @@ def compile_sites(module: Module, tracks: Tracks) -> tuple[CompileSite, ...]:
                 end=end,
                 form=form,
                 target=target,
-                is_dead=form == "wrapper" and dead[target],
+                is_dead=form == "wrapper" and (dead[target] or _is_generated_at_once(module, call)),
                 text=module.text(call),
             )
         )
@@ -271,12 +271,28 @@ def _compile_form(module: Module, tracks: Tracks, call: ast.Call) -> tuple[str, 
         if tracks.loads_of(subject):
             return "wrapper", tracks.target_of(call)
         base = subject.value if isinstance(subject, ast.Attribute) else subject
+        if isinstance(subject, ast.Attribute) and _is_in_generating_pipeline(module, tracks, subject):
+            return "wrapper", module.text(subject)
         if isinstance(subject, ast.Attribute) and tracks.loads_of(base):
             return {"forward": "forward", "generate": "generate"}.get(subject.attr, "other"), module.text(subject)
         return "other", module.text(subject)
     if isinstance(call.func, ast.Attribute) and call.func.attr == "compile" and tracks.loads_of(call.func.value):
         return "in place", module.text(call.func.value)
     return "", ""
+
+
+def _is_generated_at_once(module: Module, call: ast.Call) -> bool:
+    """`torch.compile(model).generate(...)`."""
+    parent = module.parents[call]
+    return isinstance(parent, ast.Attribute) and parent.attr in _GENERATING
+
+
+def _is_in_generating_pipeline(module: Module, tracks: Tracks, subject: ast.Attribute) -> bool:
+    """`pipe.model` of a text-generation pipeline, which calls `generate` on it and never the forward pass."""
+    loads = tracks.loads_of(subject.value)
+    tasks = {constant(keyword(load, "task") or (load.args[0] if load.args else None)) for load in loads}
+    is_pipeline = all(module.resolve(load.func).endswith(".pipeline") for load in loads)
+    return subject.attr == "model" and is_pipeline and tasks == {"text-generation"}
 
 
 def _is_only_generated(module: Module, name: str, made: ast.Call) -> bool:
@@ -290,6 +306,9 @@ def _is_only_generated(module: Module, name: str, made: ast.Call) -> bool:
                 return False
         elif _runs_it(module, node, parent):
             return False
+    pipe = name.removesuffix(".model")
+    if pipe != name and any(module.text(call.func) == pipe for call in module.calls):
+        return True
     parents = (module.parents[node] for node in module.uses.get(name, ()))
     return any(isinstance(parent, ast.Attribute) and parent.attr in _GENERATING for parent in parents)
 
