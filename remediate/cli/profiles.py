@@ -62,13 +62,21 @@ def show(
 def validate(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", help="A profile file.")],
 ) -> None:
-    """Check a profile and report all its problems together. Exit 2 where there are some."""
+    """Check a profile and report all its problems together. Exit 2 where there are some.
+
+    Locks beside it that do not hold its pins are named; `plan` does not use them.
+    """
     from remediate.cli.console import Console
+    from remediate.packages.lockfile import stale_locks
     from remediate.profile.load import load_profile
 
     loaded = load_profile(file)
     chain = " -> ".join(loaded.chain)
-    Console().text(f"`{file}` is a valid profile: {chain}, {len(loaded.profile.packages)} pins.")
+    console = Console()
+    console.text(f"`{file}` is a valid profile: {chain}, {len(loaded.profile.packages)} pins.")
+    pins = {name: pin.version for name, pin in loaded.profile.packages.items()}
+    for path, names in stale_locks(loaded.lock_stems[0], pins) if loaded.lock_stems else ():
+        console.item("i", "cyan", f"lock `{path.name}` is stale ({', '.join(names)}); run `remediate profiles lock`")
 
 
 def _print_profile(console: Console, loaded: ResolvedProfile) -> None:

@@ -113,6 +113,19 @@ def find_lock(stems: Iterable[str], python: str, system: str, machine: str) -> P
     return None
 
 
+def stale_locks(stem: str, pins: Mapping[str, str]) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Every lock of one stem that does not hold the pins, with the names that are missing or others.
+
+    Raises:
+        RequirementsError: one is no requirements file.
+    """
+    place = Path(stem)
+    for path in sorted(place.parent.glob(f"{place.name}-py*.txt")):
+        misfits = read_lock(path.read_bytes(), str(path)).misfits(pins)
+        if misfits:
+            yield path, misfits
+
+
 def _with_note(entry: LockEntry, comment: str) -> LockEntry:
     size = _SIZE.match(comment)
     if size:

@@ -127,7 +127,7 @@ def _missing(merged: Mapping[str, Any]) -> list[Problem]:
 
 
 def _check_successor(successor: str | None) -> list[Problem]:
-    """Only a shipped profile can be one: a plan that names a file of another host would promise what nobody can load."""
+    """Only a shipped profile can be one: a plan that names a file of another host promises what nobody can load."""
     if successor is None or successor in shipped_names():
         return []
     return [Problem("successor", f"there is no shipped profile `{successor}`; they are {', '.join(shipped_names())}")]

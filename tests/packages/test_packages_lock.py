@@ -16,11 +16,12 @@ from remediate.demo.wheels import Standin, build_wheels
 from remediate.errors import ApplyError, UsageError
 from remediate.model import State
 from remediate.packages.install import Install
-from remediate.packages.lockfile import LockEntry, find_lock, lock_name, read_lock, render_lock
+from remediate.packages.lockfile import LockEntry, find_lock, lock_name, read_lock, render_lock, stale_locks
 from remediate.packages.locking import LockRequest, make_lock, own_platform, own_python
 from remediate.packages.wheelhouse import collect
-from remediate.profile.load import ResolvedProfile
+from remediate.profile.load import ResolvedProfile, load_profile
 from remediate.profile.schema import Pin
+from remediate.resources import data_folder
 from remediate.subject import Settings
 
 
@@ -85,6 +86,27 @@ def test_the_first_lock_for_the_target_is_found(tmp_path: Path) -> None:
     stems = [str(tmp_path / "child"), str(tmp_path / "parent")]
     assert find_lock(stems, "3.11.2", "linux", "x86_64") == tmp_path / "parent-py311-linux_x86_64.txt"
     assert find_lock(stems, "3.12.0", "linux", "x86_64") is None
+
+
+def test_the_shipped_locks_hold_the_pins_of_their_profiles() -> None:
+    found = sorted((data_folder("profiles") / "locks").glob("*.txt"))
+    assert {path.name for path in found} >= {
+        "current-py312-linux_x86_64.txt",
+        "incident-a100-py311-linux_x86_64.txt",
+    }
+    for name in ("current", "incident-a100"):
+        resolved = load_profile(name)
+        pins = {name: pin.version for name, pin in resolved.profile.packages.items()}
+        assert list(stale_locks(resolved.lock_stems[0], pins)) == []
+    for path in found:
+        entries = read_lock(path.read_bytes(), path.name).entries.values()
+        assert all(entry.hashes and entry.notes and entry.size for entry in entries), path.name
+
+
+def test_a_stale_lock_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "p-py311-linux_x86_64.txt"
+    path.write_bytes(render_lock(ENTRIES, []))
+    assert list(stale_locks(str(tmp_path / "p"), {"a": "1.0", "b": "3.0"})) == [(path, ("b",))]
 
 
 def test_another_platform_needs_uv(index: Index, tmp_path: Path) -> None:
