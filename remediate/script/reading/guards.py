@@ -17,6 +17,7 @@ from remediate.script.reading.tracks import Tracks
 
 NO_GRAD = "torch.no_grad"
 INFERENCE_MODE = "torch.inference_mode"
+_NAMES = ("no_grad", "inference_mode")
 RUNS = frozenset(("generate", "chat", "stream_chat", "stream_generate", "forward"))
 _STARTERS = frozenset(("Thread", "Timer", "submit", "to_thread", "run_in_executor", "start_new_thread"))
 _AUTOGRAD = frozenset(("backward", "requires_grad", "requires_grad_", "enable_grad", "grad", "autograd"))
@@ -26,7 +27,8 @@ def guard_sites(module: Module, tracks: Tracks, reach: Reach) -> tuple[GuardSite
     """Every use of `no_grad` and `inference_mode`, in the order of the text."""
     found = []
     for node in module.every(ast.expr):
-        dotted = module.resolve(node) if isinstance(node, ast.Attribute | ast.Name) else ""
+        may_be = isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and node.attr in _NAMES)
+        dotted = module.resolve(node) if may_be else ""
         if dotted in (NO_GRAD, INFERENCE_MODE):
             found.append(_guard_site(module, tracks, reach, node, dotted))
     return tuple(found)

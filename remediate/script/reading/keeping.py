@@ -14,7 +14,7 @@ _MISSING_ERRORS = frozenset(("KeyError", "AttributeError", "NameError", "LookupE
 
 def is_lazy(module: Module, node: ast.AST, function: Function) -> bool:
     """Whether a load is kept, and made only where it is missing."""
-    return keeps(module, node, function) and _is_tested(module, node, function)
+    return _is_tested(module, node, function) and keeps(module, node, function)
 
 
 def keeps(module: Module, node: ast.AST, function: Function) -> bool:
