@@ -48,12 +48,20 @@ class Names:
     def _collect_bindings(self) -> None:
         for node in self._module.nodes:
             name = _bound_name(node)
-            if name:
+            if name and not self._is_missing_import(node):
                 self._bound.setdefault(self._scope_of(node), set()).add(name)
         for node in self._module.nodes:
             if isinstance(node, ast.Global):
                 self._bound.get(self._scope_of(node), set()).difference_update(node.names)
                 self._bound.setdefault(self._module.tree, set()).update(node.names)
+
+    def _is_missing_import(self, node: ast.AST) -> bool:
+        """`except ImportError: AutoTokenizer = None`: the name is the import's, or there is nothing to call."""
+        statement = self._module.parents.get(node)
+        is_none = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+        if not is_none or not isinstance(node, ast.Name) or node.id not in self._imports:
+            return False
+        return isinstance(self._module.parents.get(statement), ast.ExceptHandler) if statement else False
 
     def _scope_of(self, node: ast.AST) -> ast.AST:
         """The function, class or module whose namespace a binding goes into."""

@@ -42,8 +42,8 @@ def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
 
 
 def _is_one_of_many(file: FileFacts, load: Load) -> bool:
-    """A branch among others that load other models: placing one of them is the author's to decide."""
-    return load.is_conditional and len(file.models) > 1
+    """A branch among others that load other models, or a pipeline for another task: the author's to decide."""
+    return (load.is_conditional and len(file.models) > 1) or (load.kind == "pipeline" and not load.is_causal_lm)
 
 
 def _unclear(file: FileFacts, load: Load, device: Device) -> Verdict:

@@ -62,9 +62,15 @@ def check(file: FileFacts, wanted: Wanted) -> Iterable[Verdict]:
                 observed="float32",
                 wanted=wanted.dtype,
                 reason=wanted.why("dtype", _WHY),
-                is_advice=device_of_load(file, load) in (Device.CPU, Device.OTHER, Device.UNKNOWN),
+                is_advice=_is_for_the_author(file, load),
                 end_line=load.end_line,
             )
+
+
+def _is_for_the_author(file: FileFacts, load: Load) -> bool:
+    """Not on the GPU for certain, or a pipeline for another task."""
+    is_elsewhere = device_of_load(file, load) in (Device.CPU, Device.OTHER, Device.UNKNOWN)
+    return is_elsewhere or (load.kind == "pipeline" and not load.is_causal_lm)
 
 
 def _takes_checkpoint_dtype(load: Load, wanted: Wanted) -> bool:
