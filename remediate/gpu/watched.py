@@ -68,7 +68,7 @@ def watched(work: Callable[[Note], T], kind: Any, deadline_s: float | None = Non
     """
     with suppress(ImportError):
         load_pynvml()  # Once here, and not again in every child.
-    if not _can_fork():
+    if not (_has_library() and _can_fork()):
         return work(lambda _: None)
     reading, writing = os.pipe()
     pid = os.fork()
@@ -82,6 +82,17 @@ def watched(work: Callable[[Note], T], kind: Any, deadline_s: float | None = Non
     finally:
         os.close(reading)
         child.end()
+
+
+def _has_library() -> bool:
+    """Whether there is a driver's library at all: without one nothing can hang, and a plan is spared the child."""
+    import ctypes
+
+    try:
+        ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def _can_fork() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -42,6 +43,17 @@ def contains(specifier: str, version: str) -> bool:
     packaging 25.0 and 26.4, so it is always stated here.
     """
     try:
-        return SpecifierSet(specifier).contains(Version(version).public, prereleases=True)
+        return _specifier(specifier).contains(_public(version), prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
         return False
+
+
+@cache
+def _specifier(text: str) -> SpecifierSet:
+    """A plan asks the same few specifiers of the same few versions some hundred times."""
+    return SpecifierSet(text)
+
+
+@cache
+def _public(text: str) -> Version:
+    return Version(Version(text).public)

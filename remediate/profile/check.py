@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -25,7 +26,12 @@ class Problem(msgspec.Struct, frozen=True):
 
 def check_document(document: Mapping[str, Any], record: type[msgspec.Struct]) -> list[Problem]:
     """Every unknown key and every value of a wrong type, in document order. Missing keys are not looked for."""
-    return list(_check_struct(document, msgspec.inspect.type_info(record), ""))
+    return list(_check_struct(document, _type_info(record), ""))
+
+
+@cache
+def _type_info(record: type[msgspec.Struct]) -> Any:
+    return msgspec.inspect.type_info(record)
 
 
 def _check_struct(document: Mapping[str, Any], info: Any, prefix: str) -> Iterator[Problem]:

@@ -89,6 +89,8 @@ class Advisory(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 def _is_before(specifier: str, version: str) -> bool:
     """Whether it is a pre-release of the bound of a `<`, and in the range otherwise."""
+    if version.replace(".", "").isdigit():
+        return False  # No pre-release of anything, and the usual case.
     rest, _, bound = specifier.rpartition("<")
     if not bound[:1].isdigit() or not contains(f"=={bound}.*", _base(version)):
         return False
