@@ -12,8 +12,8 @@ from remediate.errors import ObserveError
 from remediate.gpu.facts import Device, GpuFacts
 from remediate.gpu.host import LiveHost, Surroundings
 from remediate.gpu.nvml import Nvml, ask, hint_for, open_nvml
-from remediate.gpu.read_device import read_device
-from remediate.gpu.watched import Note, Stuck, watched
+from remediate.gpu.read_device import read_device, with_known_locks
+from remediate.gpu.watched import Note, Stuck, Watch, start, watched
 from remediate.model import Reading, Unknown
 from remediate.subject import Ledger
 
@@ -32,6 +32,7 @@ def observe(
     nvml: Nvml | None = None,
     host: Surroundings | None = None,
     sampling: Sampling | None = None,
+    begun: Watch[GpuFacts] | None = None,
 ) -> GpuFacts:
     """Read the driver and the selected devices; all of them for an empty selection.
 
@@ -40,13 +41,14 @@ def observe(
 
     Args:
         sampling: read the devices for so long again and again, for shares of time by cause.
+        begun: what `begin` started for the same selection and sampling.
 
     Raises:
         ObserveError: a UUID or index was asked for and there is no such device.
     """
     host = host or LiveHost()
     look = _Look(tuple(selection), host, ledger or Ledger(), sampling or Sampling())
-    facts = _read_watched(look) if nvml is None else _read(look, nvml)
+    facts = _read_watched(look, begun) if nvml is None else _read(look, nvml)
     return msgspec.structs.replace(
         facts,
         smi=host.smi_path(),
@@ -54,6 +56,12 @@ def observe(
         has_cap_sys_admin=host.has_cap_sys_admin(),
         platform=host.platform(),
     )
+
+
+def begin(selection: Sequence[str], sampling: Sampling) -> Watch[GpuFacts] | None:
+    """Start reading the real driver, beside what else is looked at; None where that can't be."""
+    # What earlier runs locked is not known yet; `observe` puts it in.
+    return start(partial(_read_noting, _Look(tuple(selection), LiveHost(), Ledger(), sampling)), GpuFacts)
 
 
 def find_handle(nvml: Nvml, uuid: str) -> Any:
@@ -81,12 +89,14 @@ class _Look(msgspec.Struct, frozen=True):
     """Told the index of the device that is asked next."""
 
 
-def _read_watched(look: _Look) -> GpuFacts:
+def _read_watched(look: _Look, begun: Watch[GpuFacts] | None = None) -> GpuFacts:
     """As `_read`, of the real driver. A device that hangs is left out of the next try, so that the others are read."""
     while True:
-        facts = watched(partial(_read_noting, look), GpuFacts)
+        facts = watched(partial(_read_noting, look), GpuFacts) if begun is None else begun.finish()
+        begun = None
         if not isinstance(facts, Stuck):
-            return facts
+            devices = tuple(with_known_locks(device, look.ledger) for device in facts.devices)
+            return msgspec.structs.replace(facts, devices=devices)
         if not facts.at:
             return _without_driver(facts.reason, look.selection)
         look = msgspec.structs.replace(look, hung={**look.hung, int(facts.at): facts.reason})

@@ -163,6 +163,15 @@ def read_application_clocks(
     )
 
 
+def with_known_locks(device: Device, ledger: Ledger) -> Device:
+    """The device with what earlier runs locked, for one that was read without their ledger."""
+    return msgspec.structs.replace(
+        device,
+        locked_gpu_clocks=_known_lock(ledger, f"{device.uuid}/locked_gpu_clocks"),
+        locked_memory_clocks=_known_lock(ledger, f"{device.uuid}/locked_memory_clocks"),
+    )
+
+
 def _known_lock(ledger: Ledger, key: str) -> Reading[str]:
     """What an earlier run set. A ledger that somebody edited into something else is no knowledge."""
     text = ledger.entries.get(key, "")

@@ -28,17 +28,24 @@ class GpuSubject:
     facts_type: type[msgspec.Struct] = GpuFacts
     operation_type: Any = Operation | BootFile | UnitSwitch
 
-    def begin(self, request: Request) -> None:
-        """Nothing takes long enough."""
+    def begin(self, request: Request) -> Begun | None:
+        """Start reading the real driver. None for a simulated board, which takes no time."""
+        if request.board is not None:
+            return None
+        from remediate.gpu.observe import Sampling, begin
+
+        return begin(request.gpus, Sampling(request.sample_s))
 
     def observe(self, request: Request, settings: Settings, ledger: Ledger, begun: Begun | None = None) -> Observed:
         """The real GPUs, or the simulated board that the request names."""
         from remediate.gpu.boot.observe import observe_boot
         from remediate.gpu.observe import Sampling, observe
+        from remediate.gpu.watched import Watch
 
         boot = observe_boot(request, ledger)
         if request.board is None:
-            read = observe(request.gpus, ledger=ledger, sampling=Sampling(request.sample_s))
+            started = begun if isinstance(begun, Watch) else None
+            read = observe(request.gpus, ledger=ledger, sampling=Sampling(request.sample_s), begun=started)
             return Observed(msgspec.structs.replace(read, boot=boot))
         from remediate.gpu.board import Board, BoardHost, BoardPace, SimulatedNvml
 

@@ -68,20 +68,48 @@ def watched(work: Callable[[Note], T], kind: Any, deadline_s: float | None = Non
     """
     with suppress(ImportError):
         load_pynvml()  # Once here, and not again in every child.
+    started = start(work, kind)
+    return work(lambda _: None) if started is None else started.finish(deadline_s)
+
+
+def start(work: Callable[[Note], T], kind: Any) -> Watch[T] | None:
+    """Begin `work` in a child process, to be collected later; None where there is no need or no safe way to."""
     if not (_has_library() and _can_fork()):
-        return work(lambda _: None)
+        return None
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         _be_the_child(work, writing)
     os.close(writing)
-    child = _Child(pid)
-    try:
-        answer: T | Stuck = _follow(reading, child, kind, DEADLINE_S if deadline_s is None else deadline_s)
-        return answer
-    finally:
-        os.close(reading)
-        child.end()
+    return Watch(reading, _Child(pid), kind)
+
+
+class Watch(Generic[T]):
+    """Work that goes on in a child process. Implements `remediate.subject.Begun`."""
+
+    def __init__(self, reading: int, child: _Child, kind: Any) -> None:
+        self._reading: int | None = reading
+        self._child = child
+        self._kind = kind
+
+    def finish(self, deadline_s: float | None = None) -> T | Stuck:
+        """What it gave, as `watched` does; the deadline counts from here. To be called once."""
+        if self._reading is None:
+            raise InternalError("the answer was collected before")
+        try:
+            answer: T | Stuck = _follow(
+                self._reading, self._child, self._kind, DEADLINE_S if deadline_s is None else deadline_s
+            )
+            return answer
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the child, where it still goes on."""
+        if self._reading is not None:
+            os.close(self._reading)
+            self._reading = None
+            self._child.end()
 
 
 def _has_library() -> bool:

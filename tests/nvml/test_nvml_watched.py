@@ -19,9 +19,10 @@ from remediate.gpu import watched as room
 from remediate.gpu.board import BoardHost
 from remediate.gpu.facts import Device
 from remediate.gpu.nvml import unknown_for
-from remediate.gpu.observe import Sampling, observe
+from remediate.gpu.observe import Sampling, begin, observe
 from remediate.gpu.watched import Note, Stuck, watched
 from remediate.model import UnknownKind
+from remediate.subject import Ledger
 
 Mock = Callable[..., Path]
 TIMEOUT = unknown_for(10)
@@ -31,6 +32,8 @@ FOREVER = 600.0
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "DEADLINE_S", 0.3)
+    # Also where there is neither a driver nor a compiler to build the mock library.
+    monkeypatch.setattr(room, "_has_library", lambda: True)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +87,38 @@ def test_a_library_that_crashes_is_a_reading_that_failed() -> None:
     assert stuck.at == "0"
     assert stuck.reason.kind is UnknownKind.FAILED
     assert "SIGABRT" in stuck.reason.reason
+
+
+def test_what_was_begun_is_collected_with_the_locks_of_earlier_runs(mock: Mock) -> None:
+    facts = shipped_facts("h200")
+    uuid = str(facts.devices[0].uuid)
+    mock(facts)
+    begun = begin((), Sampling())
+    read = observe(host=BoardHost(facts), ledger=Ledger({f"{uuid}/locked_gpu_clocks": "210,1500"}), begun=begun)
+    assert read.devices == (alter(facts.devices[0], locked_gpu_clocks="210,1500"),)
+
+
+def test_what_was_begun_and_hangs_is_begun_again_without_that_board(mock: Mock) -> None:
+    facts = two_boards()
+    mock(facts, Fault("nvmlDeviceGetPowerUsage", seconds=FOREVER, device=0))
+    read = observe(host=BoardHost(facts), begun=begin((), Sampling()))
+    assert read == alter(facts, devices=(Device(0, lost=TIMEOUT), facts.devices[1]))
+
+
+def test_what_was_begun_can_be_dropped(mock: Mock) -> None:
+    mock(two_boards(), Fault("nvmlInit", seconds=FOREVER))
+    begun = begin((), Sampling())
+    assert begun is not None
+    begun.close()
+    begun.close()
+    with pytest.raises(InternalError):
+        begun.finish()
+
+
+def test_without_a_library_nothing_can_hang_and_no_child_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_has_library", lambda: False)
+    assert watched(lambda note: os.getpid(), int) == os.getpid()
+    assert begin((), Sampling()) is None
 
 
 def test_errors_come_back_as_errors() -> None:
