@@ -46,7 +46,7 @@ def parse_header(text: str) -> Mapping[str, tuple[str, ...]]:
 
 def runtime_requirements(lines: tuple[str, ...]) -> tuple[str, ...]:
     """`Requires-Dist` lines without those that only an extra brings."""
-    return tuple(line for line in lines if not _EXTRA.search(line.partition(";")[2]))
+    return tuple(line for line in lines if "extra" not in line or not _EXTRA.search(line.partition(";")[2]))
 
 
 def parse_direct_url(content: bytes) -> tuple[str | None, bool]:
