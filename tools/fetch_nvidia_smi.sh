@@ -18,10 +18,17 @@ if [ ! -e "$keyring" ]; then
     exit 1
 fi
 
+# The mirror that this machine's apt uses already.
+mirror=$(apt-get indextargets --format '$(SITE) $(ORIGIN)' 2>/dev/null | awk '$2 == "Debian" { print $1; exit }')
+if [ -z "$mirror" ]; then
+    echo "error: apt has no Debian mirror to fetch from; run apt-get update first" >&2
+    exit 1
+fi
+
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial" "$folder/apt/sources"
 cat >"$folder/apt/sources/non-free.sources" <<SOURCES
 Types: deb
-URIs: https://deb.debian.org/debian
+URIs: $mirror
 Suites: bookworm
 Components: non-free
 Signed-By: $keyring

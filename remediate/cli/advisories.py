@@ -94,12 +94,13 @@ def _ask(candidates: tuple[Candidate, ...], database: str, url: str | None, root
 
     from remediate.packages.advisories import index, osv
     from remediate.packages.advisories.saved import keep_answers
+    from remediate.public_index import json_url
 
     today = datetime.now(UTC).strftime("%Y-%m-%d")
     if database == "osv":
         answers = osv.ask(candidates, today, url or osv.URL)
     else:
-        answers = index.ask(candidates, today, url or index.URL)
+        answers = index.ask(candidates, today, url or json_url())
     try:
         keep_answers(root, answers)
     except OSError as error:

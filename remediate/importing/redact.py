@@ -10,10 +10,12 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 import msgspec
 
+from remediate import public_index
 from remediate.effects import sha256
 from remediate.model import Facts
 
@@ -25,12 +27,18 @@ _URL_HOST = re.compile(r"((?:://|git@)(?:[^/\s@'\"]{0,200}@)?)([A-Za-z0-9][A-Za-
 _PUBLIC = frozenset(
     {
         *("conda.anaconda.org", "repo.anaconda.com", "developer.download.nvidia.com", "pypi.nvidia.com"),
-        *("download.pytorch.org", "pypi.org", "test.pypi.org", "files.pythonhosted.org", "huggingface.co"),
+        *("download.pytorch.org", "huggingface.co"),
         *("github.com", "raw.githubusercontent.com", "gitlab.com", "localhost", "127.0.0.1"),
     }
 )
 _KEPT_USERS = frozenset({"root", "nobody"})
 _MIN_HOST = 3
+
+
+@cache
+def _is_public(host: str) -> bool:
+    """Whether a host name says nothing about the machine's owner."""
+    return host in _PUBLIC or host in public_index.hosts()
 
 
 class Redaction(msgspec.Struct, frozen=True):
@@ -63,7 +71,9 @@ class _Redactor:
         self.known: dict[str, dict[str, str]] = {}
         # The short name too, as a prompt or a path has it.
         names = {part for host in hosts for part in (host, host.partition(".")[0])}
-        kept = sorted((name for name in names if len(name) >= _MIN_HOST and name not in _PUBLIC), key=len, reverse=True)
+        kept = sorted(
+            (name for name in names if len(name) >= _MIN_HOST and not _is_public(name)), key=len, reverse=True
+        )
         self._hosts = _words(kept)
         self._files = _words(sorted(set(files), key=len, reverse=True))
 
@@ -111,7 +121,7 @@ class _Redactor:
         return self._replace("user name", name, lambda number, old: _alias("user", number, len(old)))
 
     def _host(self, name: str) -> str:
-        if name.lower() in _PUBLIC:
+        if _is_public(name.lower()):
             return name
         return self._replace("host name", name, lambda number, old: _alias("host", number, len(old)))
 

@@ -22,9 +22,9 @@ from remediate.packages.pins import plan_pins
 from remediate.packages.pipoutput import meaningful_lines
 from remediate.packages.sizes import add_sizes
 from remediate.profile.schema import Profile
+from remediate.public_index import simple_url
 
 _TIMEOUT_S = 3600.0
-_DEFAULT_INDEX = "https://pypi.org/simple"
 _CARRIED = ("index-url", "cert", "client-cert", "proxy", "trusted-host", "timeout", "retries")
 """Settings of pip that say how the index is reached. What else it is configured to use stays out of a lock."""
 _UV_PLATFORMS = {
@@ -191,7 +191,7 @@ def _stated_indexes(profile: Profile) -> tuple[str, ...]:
 
 
 def _indexes(profile: Profile, settings: Mapping[str, str]) -> tuple[str, ...]:
-    index = profile.install.index_url or settings.get("index-url", _DEFAULT_INDEX)
+    index = profile.install.index_url or settings.get("index-url") or simple_url()
     return (index, *profile.install.extra_index_urls)
 
 

@@ -77,7 +77,7 @@ def test_only_what_is_missing_is_done(facts: BootFacts, expected: list[str]) -> 
 
 def test_a_unit_with_another_install_of_this_program_is_current() -> None:
     """Root installed it with root's program; an ordinary user's `verify` must agree."""
-    root = ("/opt/other/bin/python", *COMMAND[1:], "--state-dir", "/root/.local/state/remediate")
+    root = ("/opt/other/bin/python", *COMMAND[1:], "--state-dir", "/var/lib/remediate")
     facts = having(INSTALLED, unit=render_unit(root), unit_command=root)
     assert found(facts).outcome is Outcome.SAME
 

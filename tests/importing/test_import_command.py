@@ -23,6 +23,7 @@ from remediate.gpu.facts import GpuFacts
 from remediate.importing import import_reports, redact
 from remediate.model import Choice, Facts, Host, Outcome, Request
 from remediate.profile.load import shipped_names
+from remediate.public_index import simple_url
 
 
 class Ended(NamedTuple):
@@ -287,14 +288,14 @@ def test_redaction_of_a_folder_with_scripts_still_plans(run: Run, tmp_path: Path
 
 def test_redaction_of_hosts_boot_and_urls() -> None:
     boot = "0a1b2c3d-0000-4000-8000-0123456789ab"
-    text = "see gpu-node-17, gpu-node-17.corp.example and my-gpu-node-17b; https://pypi.org/simple https://git.corp.example/x"
+    text = f"see gpu-node-17, gpu-node-17.corp.example and my-gpu-node-17b; {simple_url()} https://git.corp.example/x"
     choice = Choice("facts", text, "/srv/gpu-node-17/run")
     facts = Facts(1, "0", "", Request("/home/bob/x"), Host("", "", boot, is_root=False), (choice,), {"gpu": GpuFacts()})
     result = redact(facts, hosts=("gpu-node-17.corp.example",))
     (clean,) = result.facts.choices
     assert clean.chosen.count("gpu-node-17") == 1
     assert "my-gpu-node-17b" in clean.chosen
-    assert "https://pypi.org/simple" in clean.chosen
+    assert simple_url() in clean.chosen
     assert "corp.example" not in clean.chosen + clean.because
     assert result.facts.host.boot_id != boot
     assert result.facts.request.folder == "/home/u1x/x"

@@ -1,4 +1,4 @@
-"""Asking the package index's JSON API (https://docs.pypi.org/api/json/): one question for each version.
+"""Asking the package index's JSON API ("/pypi/NAME/VERSION/json" in its documentation): one question for each version.
 
 An index without that API, as most mirrors are, answers 404 for everything; that is no answer, and never "none known".
 """
@@ -15,7 +15,6 @@ from remediate.packages.advisories.osv import lowest_above
 from remediate.packages.advisories.records import Advisory, Kind, Sure
 from remediate.packages.advisories.web import Unreachable, request_json
 
-URL = "https://pypi.org"
 _NOT_FOUND = 404
 _EFFECT = 160
 
@@ -37,7 +36,7 @@ class _Document(msgspec.Struct, frozen=True):
     vulnerabilities: tuple[_Record, ...]
 
 
-def ask(candidates: Iterable[Candidate], today: str, url: str = URL) -> dict[str, Answer]:
+def ask(candidates: Iterable[Candidate], today: str, url: str) -> dict[str, Answer]:
     """An answer for each candidate that can be asked about, by its key.
 
     After three failures in a row that are not about one distribution the rest is not asked.
