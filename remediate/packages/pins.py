@@ -149,7 +149,9 @@ def _python_blocker(target: TargetFacts, profile: Profile, pins: Mapping[str, Pl
         because = f"the target runs Python {target.version} and the pins have wheels for {profile.python}"
         return Blocker("PKG008", because, enable, also_requirements=True)
     torch = pins.get("torch")
-    if torch is not None and torch.needs_install and is_without_wheel(torch.planned, target.version):
+    # A profile that names its Pythons knows its wheels, which need not come from the package index.
+    is_known = bool(profile.python) or torch is None or not torch.needs_install
+    if torch is not None and not is_known and is_without_wheel(torch.planned, target.version):
         because = f"the package index has no wheel of torch {torch.planned} for Python {target.version}"
         enable = "create an environment with another Python and name it with `--python`"
         return Blocker("PKG008", because, enable, also_requirements=True)

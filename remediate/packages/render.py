@@ -176,7 +176,8 @@ def _pinned_line(line: Line, wish: Wanted) -> str:
     indent = line.raw[: len(line.raw) - len(line.raw.lstrip(" \t"))]
     marker = f" ; {line.marker}" if line.marker else ""
     options = f" {line.options}" if line.options else ""
-    comment = line.comment or _comment(wish.reason)
+    # A comment that stood on a line of its own may end with a backslash; behind the pin that would join the next line.
+    comment = line.comment.rstrip("\\") or _comment(wish.reason)
     return f"{indent}{line.head}=={wish.version}{marker}{options}{comment}{line.ending}"
 
 

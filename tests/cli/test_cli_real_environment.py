@@ -20,6 +20,7 @@ REAL = ("idna==3.6", "idna==3.7", "filelock==3.12.4", "typing-extensions==4.12.2
 PROFILE = """\
 schema_version = 1
 name = "real"
+python = ">=3.9"
 [packages.torch]
 version = "2.1.2"
 cuda = "12.1"

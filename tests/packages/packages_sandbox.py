@@ -100,4 +100,4 @@ def incident_profile() -> Profile:
         "tokenizers": Pin(version="0.15.2", accept=">=0.14,<0.19"),
         "sentencepiece": Pin(version="0.2.3"),
     }
-    return Profile(schema_version=1, name="incident", packages=pins)
+    return Profile(schema_version=1, name="incident", python=">=3.8", packages=pins)

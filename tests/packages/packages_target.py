@@ -42,7 +42,8 @@ PINS = {
 
 
 def profile(index: Index, **pins: Pin) -> Profile:
-    return Profile(schema_version=1, name="p", packages={**PINS, **pins}, install=InstallSource(index_url=index.url))
+    source = InstallSource(index_url=index.url)
+    return Profile(schema_version=1, name="p", python=">=3.8", packages={**PINS, **pins}, install=source)
 
 
 def lay_lock(index: Index, folder: Path) -> Path:

@@ -347,6 +347,8 @@ def test_pins_without_a_wheel_for_the_python_are_withheld() -> None:
     held = propose(environment("numpy==1.26.4", python="3.12.1"), pinned)
     assert held.changes == ()
     assert "no wheel of torch 2.1.2 for Python 3.12.1" in held.withheld[0].because
+    own_wheels = msgspec.structs.replace(pinned, python=">=3.12")
+    assert propose(environment("numpy==1.26.4", python="3.12.1"), own_wheels).changes
 
 
 def test_a_profile_that_names_a_pair_that_does_not_work_is_told() -> None:

@@ -6,7 +6,7 @@ import codecs
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remediate.packages.render import Wanted, add_pins, render_pins
@@ -204,6 +204,7 @@ def test_rendering_twice_is_rendering_once(text: str) -> None:
 
 
 @pytest.mark.property
+@example("torch \\\r\n# comment \\\\\nflask")
 @given(FILES)
 def test_other_lines_keep_every_byte(text: str) -> None:
     if parsed_or_none(text.encode()):

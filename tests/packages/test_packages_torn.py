@@ -201,7 +201,7 @@ def test_a_torn_install_is_repaired_and_undone(tmp_path: Path, how: str) -> None
     else:
         (module / "version.py").write_text("__version__ = '2.2.0+cu121'\ncuda = '12.1'\n")
     before = tree(venv)
-    profile = Profile(schema_version=1, name="p", packages={"torch": Pin(version="2.1.2", cuda="12.1")})
+    profile = Profile(schema_version=1, name="p", python=">=3.8", packages={"torch": Pin(version="2.1.2", cuda="12.1")})
     sandbox = Sandbox(folder, venv, wheels, profile)
     assert "PKG017" in {finding.code for finding in sandbox.subject.compare(sandbox.situation())}
     install = sandbox.install()
